@@ -66,7 +66,7 @@ def spread(values: Floats) -> float | None:
 def kernel_speeds(run: Run) -> dict[int, float]:
     """rank -> how much longer the same kernels (type and shapes) take than on the other ranks; 1 is equal.
 
-    Weighted median over signatures of own median ÷ median of the other ranks' medians, weighted by time.
+    Weighted median over signatures of what they usually take here ÷ the median of the other ranks, weighted by time.
     """
     found = {}
     for rank, (ratio, weights) in _kernel_ratios(run).items():
@@ -84,7 +84,7 @@ def usual_slowness(run: Run) -> dict[int, float]:
 
 @computed
 def _kernel_ratios(run: Run) -> dict[int, tuple[Floats, Floats]]:
-    """rank -> (own median ÷ median of the other ranks' medians, microseconds a step) of each signature."""
+    """rank -> (usual time here ÷ median of the other ranks, microseconds a step) of each signature."""
     courses = run.each(COURSE)
     ranks = sorted(courses)
     keys = sorted({(name, shapes) for course in courses.values() for name, shapes in course.speed if shapes})

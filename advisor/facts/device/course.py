@@ -11,6 +11,7 @@ import numpy as np
 
 from advisor.basics.arrays import Floats, Ints, Mask
 from advisor.basics.intervals import complement, measure, subtract, union
+from advisor.basics.middle import middle_means
 from advisor.facts.base import Reduction
 from advisor.facts.device.forward import communicator, gradients, in_forward, rounds
 from advisor.facts.device.kernel_time import timeline_of
@@ -81,13 +82,13 @@ class Course:
     exposed_us: Floats
     kernels: Ints
     speed: dict[tuple[str, str], tuple[float, float]]
-    """(type, input shapes) -> (kernels a step, median microseconds)."""
+    """(type, input shapes) -> (kernels a step, usual microseconds: the mean of the middle third)."""
     exposed_by_name: tuple[dict[str, float], ...] = ()
     """Per step: collective -> exposed microseconds; empty where kernels are missing that may have hidden it."""
     chain: Chain | None = None
     sources: tuple[Source, ...] = ()
     expected_us: Floats = field(default_factory=lambda: np.zeros(0))
-    """What the step's kernels take, each at the median of its type and shapes; NaN where shapes are not told."""
+    """What the step's kernels take, each at what its type and shapes usually take; NaN where shapes are not told."""
     measured_us: Floats = field(default_factory=lambda: np.zeros(0))
     """What these kernels took."""
 
@@ -241,7 +242,7 @@ def _once(kernels: Kernels, rows: Ints) -> Ints:
 
 
 def _speeds(kernels: Kernels, chosen: Mask, steps: int) -> dict[tuple[str, str], tuple[float, float]]:
-    """The most expensive signatures with their count a step and median duration. Where no type is told (Level 0), the
+    """The most expensive signatures with their count a step and usual duration. Where no type is told (Level 0), the
     kernels' names tell which are alike, and their shapes are unknown."""
     typed = np.array([bool(s.type) for s in kernels.signatures], bool)[kernels.signature[chosen]]
     if 2 * typed.sum() > typed.size:
@@ -255,12 +256,12 @@ def _speeds(kernels: Kernels, chosen: Mask, steps: int) -> dict[tuple[str, str],
     for index in np.argsort(-totals)[:MOST_WORDS]:
         mine = duration[alike == index]
         if mine.size and totals[index] > 0:
-            found[keys[index]] = (mine.size / steps, float(np.median(mine)))
+            found[keys[index]] = (mine.size / steps, float(middle_means(np.sort(mine), np.zeros(1, np.int64))[0]))
     return found
 
 
 def _expected(kernels: Kernels, chosen: Mask, order: list[int]) -> tuple[Floats, Floats]:
-    """Per step: the kernels at the median of their type and shapes, and as measured. A larger batch raises both, a
+    """Per step: the kernels at what their type and shapes usually take, and as measured. A larger batch raises both, a
     slower card only what is measured."""
     shaped = kernels.shaped()
     if not (chosen & shaped).sum() > chosen.sum() / 2:
@@ -268,12 +269,13 @@ def _expected(kernels: Kernels, chosen: Mask, order: list[int]) -> tuple[Floats,
     at = np.flatnonzero(chosen & shaped)
     at = at[np.lexsort((kernels.duration[at], kernels.signature[at]))]
     signature, duration = kernels.signature[at], kernels.duration[at]
-    _, first, count = np.unique(signature, return_index=True, return_counts=True)
-    median = (duration[first + (count - 1) // 2] + duration[first + count // 2]) / 2
+    first = np.flatnonzero(np.r_[True, signature[1:] != signature[:-1]])
+    count = np.diff(np.r_[first, len(signature)])
     step = kernels.step[at]
     size = int(max(order)) + 1
     sums = [
-        np.bincount(step, values, size).astype(np.float64)[order] for values in (np.repeat(median, count), duration)
+        np.bincount(step, values, size).astype(np.float64)[order]
+        for values in (np.repeat(middle_means(duration, first), count), duration)
     ]
     return sums[0], sums[1]
 
