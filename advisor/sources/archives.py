@@ -249,10 +249,12 @@ def _unpack_stream(stream: IO[bytes], writer: _Writer) -> None:
 
 
 def _expect_no_more(rest: Any) -> None:
-    """Reads to the end, where a checksum may stand. Behind the end of an archive is nothing but zeros: anything else is
-    entries behind a hole, for which EOFError is raised."""
+    """Reads to the end, where a checksum may stand. Behind the end of an archive zeros fill its last record: anything
+    else is entries behind a hole, and more zeros are entries that became a hole, for which EOFError is raised."""
+    behind = 0
     while block := rest.read(_BLOCK):
-        if block.strip(b"\0"):
+        behind += len(block)
+        if block.strip(b"\0") or behind > tarfile.RECORDSIZE:
             raise EOFError
 
 

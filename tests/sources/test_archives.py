@@ -463,6 +463,18 @@ def test_what_is_no_archive_is_told(tmp_path, capsys):
 
 
 @pytest.mark.parametrize("kind", ["tar", "tar.gz"])
+def test_entries_that_became_a_hole_are_missed(tmp_path, kind):
+    """Zeros up to the end of the file look like the end of an archive, but are more than fill its last record."""
+    target = tmp_path / f"a.{kind}"
+    pack(target, *((f"top/{number}.csv", bytes([49 + number]) * 5000) for number in range(4)))
+    data = bytearray(gzip.decompress(target.read_bytes()))
+    data[5632:] = bytes(len(data) - 5632)
+    target.write_bytes(gzip.compress(data) if kind == "tar.gz" else data)
+    files, told = unpacked(target)
+    assert files == ["0.csv"] and "the rest was not read" in told[0]
+
+
+@pytest.mark.parametrize("kind", ["tar", "tar.gz"])
 def test_entries_behind_a_hole_are_missed(tmp_path, kind):
     """Zeros where a header stood end an archive for whoever unpacks it; entries behind them are told as not read."""
     target = tmp_path / f"a.{kind}"
