@@ -87,6 +87,28 @@ def test_layers_of_a_served_model_need_no_other_layout(tmp_path):
         assert [remedy.id for remedy in finding.remedies] == remedies
 
 
+def _with_collectives_on_ai_cpus(folder: Path, number: int, steps: tuple[str, float, float, float]) -> None:
+    """A rank whose statistic lists, beside what computes, the kernels by which the AI CPUs carry collectives out: those
+    last as long as the collectives do, waiting included."""
+    write(folder, [steps], number=number)
+    kernels = {"QuantBatchMatmulV3": ("MIX_AIC", 72_000.0), "Transpose": ("AI_VECTOR_CORE", 8_000.0)}
+    kernels |= {"allreduceAicpuKernel": ("AI_CPU", 110_000.0), "allgatherAicpuKernel": ("AI_CPU", 10_000.0)}
+    rows = [
+        f"{number},{name},{core},100,{us},1,{us / 100},{us / 50},{us / 2000}" for name, (core, us) in kernels.items()
+    ]
+    (output,) = folder.glob(f"rank{number}_*/ASCEND_PROFILER_OUTPUT")
+    (output / "op_statistic.csv").write_text("\n".join([TYPES, *rows]) + "\n")
+
+
+def test_kernels_that_carry_collectives_out_compute_nothing(tmp_path):
+    """They fill no step beside its computation, and shares of the kernel time are shares of what computes."""
+    _with_collectives_on_ai_cpus(tmp_path, 0, ("", 80_000.0, 50_000.0, 10_000.0))
+    report, _ = told(tmp_path)
+    assert not [problem for problem in report.problems if "op_statistic" in problem.file]
+    shares = {f.subject.id: f.value for f in report.facts if f.name == "operator_type.compute_share"}
+    assert shares == {"QuantBatchMatmulV3": pytest.approx(0.9), "Transpose": pytest.approx(0.1)}
+
+
 def test_the_first_rows_of_a_statistic_make_no_inference(tmp_path):
     """Whoever keeps the busiest three types of a training drops its optimizer: the shares tell that others ran."""
     some = [("Cast", 240, 23_000.0, 10.5), ("BatchMatMulV3", 45, 20_000.0, 9.1), ("MatMulV2", 332, 18_000.0, 8.2)]
