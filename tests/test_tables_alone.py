@@ -109,6 +109,17 @@ def test_kernels_that_carry_collectives_out_compute_nothing(tmp_path):
     assert shares == {"QuantBatchMatmulV3": pytest.approx(0.9), "Transpose": pytest.approx(0.1)}
 
 
+def test_conversions_of_a_twentieth_do_not_lead_where_a_third_is_idle(tmp_path):
+    """What no start times bound costs no more than it takes: a rank whose device idles for half of the recording, while
+    the other waits for it, is what the recording is about."""
+    _with_collectives_on_ai_cpus(tmp_path, 0, ("", 80_000.0, 100_000.0, 20_000.0))
+    _with_collectives_on_ai_cpus(tmp_path, 1, ("", 80_000.0, 10_000.0, 110_000.0))
+    report, text = told(tmp_path)
+    assert report.summary.direction == "scheduling" and "is device idle time" in text
+    (conversion,) = (f for f in report.findings if f.rule == "COMP020")
+    assert conversion.saving is not None and conversion.saving.us == pytest.approx(8_000.0)
+
+
 def test_the_first_rows_of_a_statistic_make_no_inference(tmp_path):
     """Whoever keeps the busiest three types of a training drops its optimizer: the shares tell that others ran."""
     some = [("Cast", 240, 23_000.0, 10.5), ("BatchMatMulV3", 45, 20_000.0, 9.1), ("MatMulV2", 332, 18_000.0, 8.2)]
