@@ -72,6 +72,31 @@ def test_nobody_who_serves_a_model_is_told_of_gradients(tmp_path):
     assert "gradient" not in text and "training" not in text
 
 
+def test_nobody_is_sent_to_gradients_that_may_not_be_there(tmp_path):
+    """A step table alone does not tell whether a run trains: the advice says what to do in either case. Steps are
+    taken for those of a training."""
+    for name, rows in (("whole", [("", 29e6, 3.4e6, 2e5)]), ("steps", [(str(n), 29e4, 34e3, 2e3) for n in (3, 4, 5)])):
+        for number in (0, 1):
+            write(tmp_path / name, rows, number=number)
+    remedies = {}
+    for name in ("whole", "steps"):
+        report, _ = told(tmp_path / name)
+        (finding,) = (f for f in report.findings if f.rule == "COMM010")
+        remedies[name] = [remedy.id for remedy in finding.remedies]
+    assert remedies == {"whole": ["overlap-or-shrink"], "steps": ["overlap-communication"]}
+
+
+@pytest.mark.parametrize(
+    "kernel",
+    ["DispatchFFNCombine", "MoeDistributeDispatchV3", "QuantLightningIndexerV2", "RecurrentGatedDeltaRule", "MatMulV2"],
+)
+def test_kernels_that_only_serving_launches_tell_that_a_model_is_served(tmp_path, kernel):
+    """Tokens go to experts in the kernel that multiplies them, and a state is carried from token to token."""
+    types = [(kernel, 180, 1_500_000.0, 53.0), ("MatMul", 5000, 1_315_000.0, 47.0)]
+    report, _ = told(write(tmp_path, [("", 2_829_000.0, 1_361_000.0, 365_000.0)], types))
+    assert report.profile.recording == ("unmarked" if kernel == "MatMulV2" else "inference")
+
+
 def test_layers_of_a_served_model_need_no_other_layout(tmp_path):
     """What sharded layers of a served model exchange by their nature is no redistribution, however slow it is."""
     served = {"parallelism.strategy": "model", "step.time_us": 41400.0, "communication.redistribution_us": 16560.0}
