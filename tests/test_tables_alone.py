@@ -202,3 +202,17 @@ def test_a_statistic_tells_that_one_call_is_unlike_the_others(tmp_path):
     _, text = told(tmp_path)
     assert "One call alone takes 390 µs, against 19 µs on average" in text.replace("\xa0", " ")
     assert text.count("One call alone") == 1
+
+
+def test_gaps_of_a_few_kernels_are_not_those_of_a_step_that_computes_a_thousand_times_as_long(tmp_path):
+    """Whoever shares the first rows of a table of kernels without step ids shares no course: the step table tells how
+    much is idle, and nothing tells where."""
+    write(tmp_path, [("1", 85_000.0, 4_000.0, 21_000.0)])
+    (output,) = tmp_path.glob("rank0_*/ASCEND_PROFILER_OUTPUT")
+    heading = "Device_id,Name,Type,Accelerator Core,Start Time(us),Duration(us),Wait Time(us)"
+    rows = [f"0,aclnnMul_{n},Mul,AI_VECTOR_CORE,{1000 + 200 * n}.000\t,20.0,0" for n in range(40)]
+    (output / "kernel_details.csv").write_text("\n".join([heading, *rows]) + "\n")
+    report, text = told(tmp_path)
+    assert "0.94 % of the computing time" in text.replace("\xa0", " ")
+    (finding,) = (f for f in report.findings if f.rule == "SCHED020")
+    assert "No gap lasts longer" not in finding.message.en and "between aclnnMul" not in text
