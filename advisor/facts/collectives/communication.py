@@ -17,7 +17,15 @@ import numpy.typing as npt
 from advisor.basics.arrays import Mask
 from advisor.facts.base import FactSet, Family, Run, fact, kind
 from advisor.facts.collectives.exchanges import EXCHANGES, POINT_TO_POINT, Exchanges, reduce_exchanges
-from advisor.facts.collectives.exposure import exposed_of, exposures, joints, longest_exposed, main_kind, step_names
+from advisor.facts.collectives.exposure import (
+    UNRECORDED,
+    exposed_of,
+    exposures,
+    joints,
+    longest_exposed,
+    main_kind,
+    step_names,
+)
 from advisor.facts.collectives.inherent import link_limit, needed_parts
 from advisor.facts.collectives.joints import Joint
 from advisor.facts.collectives.parallelism import partition
@@ -280,6 +288,8 @@ def _exposed(run: Run, step: float | None) -> Iterator[Fact]:
     )
     if not joints(run):
         return
+    # what nothing was recorded of may be waiting as well as transfer: ranks with collectives of their own tell
+    known = [r for r in known if found[r].transfer.keys() != {UNRECORDED}] or known
     # a part of all steps' mean: no part is more than the whole
     transfer = min(float(np.median([sum(found[r].transfer.values()) for r in known])), float(np.max(exposed)))
     yield from fact("communication.exposed_transfer_us", RUN, transfer, *sources, samples=n)
