@@ -258,6 +258,18 @@ HOST_API = Table(
     _NPU,
 )
 
+FRAMEWORK_OPERATORS = Table(
+    "framework_operators",
+    "host time of the framework's operators, one row a call",
+    (
+        _c("name", "str", "Name"),
+        _c("input_shapes", "str", "Input Shapes"),
+        _c("self_us", "float", "Host Self Duration(us)"),
+    ),
+    _NPU,
+)
+"""Without order and without steps: it tells of the recording as a whole, beside tables that tell its length."""
+
 COLLECTIVES = Table(
     "collectives",
     "one row per collective or point-to-point operation, step and rank",
@@ -623,6 +635,7 @@ TABLES: dict[str, Table] = {
         OPERATOR_TYPES,
         OPERATORS,
         HOST_API,
+        FRAMEWORK_OPERATORS,
         COLLECTIVES,
         TRANSPORTS,
         PACKETS,
@@ -655,7 +668,8 @@ FILES = {
     "step_phases_average": "step_trace_raw_*_detail_time.csv",
     "step_collectives": "step_trace_raw_*_detail_time.csv", "kernels": "kernel_details.csv",
     "operator_types": "op_statistic.csv", "operators": "aicore_intermediate_*_detail.csv",
-    "host_api": "api_statistic.csv", "collectives": "communication.json", "transports": "communication.json",
+    "host_api": "api_statistic.csv", "framework_operators": "operator_details.csv",
+    "collectives": "communication.json", "transports": "communication.json",
     "packets": "communication.json",
     "links": "communication_matrix.json", "dataset_stages": "dataset.csv",
     "pipeline_ops": "minddata_pipeline_raw_*.csv", "pipeline_summary": "minddata_pipeline_summary_*.json",

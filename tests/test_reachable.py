@@ -346,13 +346,15 @@ def _reduce(folder: Path) -> None:
 
 @case("uneven-transfer")
 def _uneven(folder: Path) -> None:
-    """One rank moves three times the bytes of its peers."""
+    """One rank moves three times the bytes of its peers, which takes twice as long."""
     simulated(folder, data=4)
     path = sorted(folder.rglob("communication.json"))[1]
-    text = re.sub(
-        r'("Transit Size\(MB\)": )([\d.]+)', lambda m: f"{m.group(1)}{float(m.group(2)) * 3}", path.read_text()
-    )
-    path.write_text(text)
+
+    def more(match: re.Match[str]) -> str:
+        return f"{match[1]}{float(match[2]) * 3}{match[3]}{float(match[4]) * 2}"
+
+    both = r'("Transit Size\(MB\)": )([\d.]+)(, "Transit Time\(ms\)": )([\d.]+)'
+    path.write_text(re.sub(both, more, path.read_text()))
 
 
 @case("memory-pressure")

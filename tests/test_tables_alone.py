@@ -72,6 +72,31 @@ def test_nobody_who_serves_a_model_is_told_of_gradients(tmp_path):
     assert "gradient" not in text and "training" not in text
 
 
+def test_nobody_is_sent_to_gradients_that_may_not_be_there(tmp_path):
+    """A step table alone does not tell whether a run trains: the advice says what to do in either case. Steps are
+    taken for those of a training."""
+    for name, rows in (("whole", [("", 29e6, 3.4e6, 2e5)]), ("steps", [(str(n), 29e4, 34e3, 2e3) for n in (3, 4, 5)])):
+        for number in (0, 1):
+            write(tmp_path / name, rows, number=number)
+    remedies = {}
+    for name in ("whole", "steps"):
+        report, _ = told(tmp_path / name)
+        (finding,) = (f for f in report.findings if f.rule == "COMM010")
+        remedies[name] = [remedy.id for remedy in finding.remedies]
+    assert remedies == {"whole": ["overlap-or-shrink"], "steps": ["overlap-communication"]}
+
+
+@pytest.mark.parametrize(
+    "kernel",
+    ["DispatchFFNCombine", "MoeDistributeDispatchV3", "QuantLightningIndexerV2", "RecurrentGatedDeltaRule", "MatMulV2"],
+)
+def test_kernels_that_only_serving_launches_tell_that_a_model_is_served(tmp_path, kernel):
+    """Tokens go to experts in the kernel that multiplies them, and a state is carried from token to token."""
+    types = [(kernel, 180, 1_500_000.0, 53.0), ("MatMul", 5000, 1_315_000.0, 47.0)]
+    report, _ = told(write(tmp_path, [("", 2_829_000.0, 1_361_000.0, 365_000.0)], types))
+    assert report.profile.recording == ("unmarked" if kernel == "MatMulV2" else "inference")
+
+
 def test_layers_of_a_served_model_need_no_other_layout(tmp_path):
     """What sharded layers of a served model exchange by their nature is no redistribution, however slow it is."""
     served = {"parallelism.strategy": "model", "step.time_us": 41400.0, "communication.redistribution_us": 16560.0}
@@ -85,6 +110,39 @@ def test_layers_of_a_served_model_need_no_other_layout(tmp_path):
         findings = decide(load_rules(), measured).findings
         (finding,) = (f for f in findings if f.rule == "COMM030")
         assert [remedy.id for remedy in finding.remedies] == remedies
+
+
+def _with_collectives_on_ai_cpus(folder: Path, number: int, steps: tuple[str, float, float, float]) -> None:
+    """A rank whose statistic lists, beside what computes, the kernels by which the AI CPUs carry collectives out: those
+    last as long as the collectives do, waiting included."""
+    write(folder, [steps], number=number)
+    kernels = {"QuantBatchMatmulV3": ("MIX_AIC", 72_000.0), "Transpose": ("AI_VECTOR_CORE", 8_000.0)}
+    kernels |= {"allreduceAicpuKernel": ("AI_CPU", 110_000.0), "allgatherAicpuKernel": ("AI_CPU", 10_000.0)}
+    rows = [
+        f"{number},{name},{core},100,{us},1,{us / 100},{us / 50},{us / 2000}" for name, (core, us) in kernels.items()
+    ]
+    (output,) = folder.glob(f"rank{number}_*/ASCEND_PROFILER_OUTPUT")
+    (output / "op_statistic.csv").write_text("\n".join([TYPES, *rows]) + "\n")
+
+
+def test_kernels_that_carry_collectives_out_compute_nothing(tmp_path):
+    """They fill no step beside its computation, and shares of the kernel time are shares of what computes."""
+    _with_collectives_on_ai_cpus(tmp_path, 0, ("", 80_000.0, 50_000.0, 10_000.0))
+    report, _ = told(tmp_path)
+    assert not [problem for problem in report.problems if "op_statistic" in problem.file]
+    shares = {f.subject.id: f.value for f in report.facts if f.name == "operator_type.compute_share"}
+    assert shares == {"QuantBatchMatmulV3": pytest.approx(0.9), "Transpose": pytest.approx(0.1)}
+
+
+def test_conversions_of_a_twentieth_do_not_lead_where_a_third_is_idle(tmp_path):
+    """What no start times bound costs no more than it takes: a rank whose device idles for half of the recording, while
+    the other waits for it, is what the recording is about."""
+    _with_collectives_on_ai_cpus(tmp_path, 0, ("", 80_000.0, 100_000.0, 20_000.0))
+    _with_collectives_on_ai_cpus(tmp_path, 1, ("", 80_000.0, 10_000.0, 110_000.0))
+    report, text = told(tmp_path)
+    assert report.summary.direction == "scheduling" and "is device idle time" in text
+    (conversion,) = (f for f in report.findings if f.rule == "COMP020")
+    assert conversion.saving is not None and conversion.saving.us == pytest.approx(8_000.0)
 
 
 def test_the_first_rows_of_a_statistic_make_no_inference(tmp_path):
@@ -144,3 +202,17 @@ def test_a_statistic_tells_that_one_call_is_unlike_the_others(tmp_path):
     _, text = told(tmp_path)
     assert "One call alone takes 390 µs, against 19 µs on average" in text.replace("\xa0", " ")
     assert text.count("One call alone") == 1
+
+
+def test_gaps_of_a_few_kernels_are_not_those_of_a_step_that_computes_a_thousand_times_as_long(tmp_path):
+    """Whoever shares the first rows of a table of kernels without step ids shares no course: the step table tells how
+    much is idle, and nothing tells where."""
+    write(tmp_path, [("1", 85_000.0, 4_000.0, 21_000.0)])
+    (output,) = tmp_path.glob("rank0_*/ASCEND_PROFILER_OUTPUT")
+    heading = "Device_id,Name,Type,Accelerator Core,Start Time(us),Duration(us),Wait Time(us)"
+    rows = [f"0,aclnnMul_{n},Mul,AI_VECTOR_CORE,{1000 + 200 * n}.000\t,20.0,0" for n in range(40)]
+    (output / "kernel_details.csv").write_text("\n".join([heading, *rows]) + "\n")
+    report, text = told(tmp_path)
+    assert "0.94 % of the computing time" in text.replace("\xa0", " ")
+    (finding,) = (f for f in report.findings if f.rule == "SCHED020")
+    assert "No gap lasts longer" not in finding.message.en and "between aclnnMul" not in text

@@ -17,7 +17,15 @@ import numpy.typing as npt
 from advisor.basics.arrays import Mask
 from advisor.facts.base import FactSet, Family, Run, fact, kind
 from advisor.facts.collectives.exchanges import EXCHANGES, POINT_TO_POINT, Exchanges, reduce_exchanges
-from advisor.facts.collectives.exposure import exposed_of, exposures, joints, longest_exposed, main_kind, step_names
+from advisor.facts.collectives.exposure import (
+    UNRECORDED,
+    exposed_of,
+    exposures,
+    joints,
+    longest_exposed,
+    main_kind,
+    step_names,
+)
 from advisor.facts.collectives.inherent import link_limit, needed_parts
 from advisor.facts.collectives.joints import Joint
 from advisor.facts.collectives.parallelism import partition
@@ -189,6 +197,8 @@ KINDS = (
          formula="Σ waiting of the others where it was inside shortest ÷ Σ waiting", needs=_COLLECTIVE),
     kind("rank.transfer_bytes", "bytes", "rank", "what the rank moves, per step", needs="transports"),
     kind("rank.transfer_ratio", "number", "rank", "the same against the median of its peers (S40)", needs="transports"),
+    kind("rank.transfer_longer_us", "us", "rank", "how much longer its transfers take than its peers', per step",
+         formula="Σ time of its transports − the median of its peers' sums, 0 at least", needs="transports"),
 )  # fmt: skip
 
 
@@ -278,6 +288,8 @@ def _exposed(run: Run, step: float | None) -> Iterator[Fact]:
     )
     if not joints(run):
         return
+    # what nothing was recorded of may be waiting as well as transfer: ranks with collectives of their own tell
+    known = [r for r in known if found[r].transfer.keys() != {UNRECORDED}] or known
     # a part of all steps' mean: no part is more than the whole
     transfer = min(float(np.median([sum(found[r].transfer.values()) for r in known])), float(np.max(exposed)))
     yield from fact("communication.exposed_transfer_us", RUN, transfer, *sources, samples=n)
@@ -545,13 +557,14 @@ def _numbers_of(ex: Exchanges, words: dict[str, int]) -> npt.NDArray[np.int16]:
 def _sizes(run: Run) -> Iterator[Fact]:
     exchanges = run.each(EXCHANGES)
     layout = partition(run)
-    moved, told = {}, {}
+    moved, lasts, told = {}, {}, {}
     for rank, ex in exchanges.items():
         names = step_names(run, list(ex.steps))
         inside = np.array([s in names for s in ex.steps])[ex.step] & ~np.isin(ex.kinds(), POINT_TO_POINT)
         sized = inside & np.isfinite(ex.size_bytes)
         if sized.any():
             moved[rank] = float(ex.size_bytes[sized].sum()) * ex.scale / max(len(names), 1)
+            lasts[rank] = float(np.nansum(ex.transport_us[sized])) * ex.scale / max(len(names), 1)
             told[rank] = int(sized.sum()) * ex.scale
     for members in layout.peers().values():
         # ranks of one stage take part in equally many collectives: where fewer sizes are told, records are lost
@@ -566,6 +579,8 @@ def _sizes(run: Run) -> Iterator[Fact]:
                 yield from fact(
                     "rank.transfer_ratio", subject, moved[rank] / float(np.median(others)), *exchanges[rank].sources
                 )
+                longer = lasts[rank] - float(np.median([lasts[r] for r in known if r != rank]))
+                yield from fact("rank.transfer_longer_us", subject, max(longer, 0.0), *exchanges[rank].sources)
 
 
 FAMILIES = (

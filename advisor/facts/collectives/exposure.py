@@ -18,6 +18,9 @@ from advisor.facts.collectives.joints import Joint, join
 from advisor.facts.collectives.parallelism import Partition, partition
 from advisor.facts.step.steps import steady, stepped_courses
 
+UNRECORDED = "unknown"
+"""The purpose of exposed time of a rank whose collectives are not recorded."""
+
 
 @computed
 def joints(run: Run) -> list[Joint]:
@@ -228,7 +231,7 @@ def _measured(exposed: dict[str, float], pure: Pure, total: float | None, ring: 
                 result.bubble += alone
         else:
             unnamed = True
-            transfer["unknown"] += alone
+            transfer[UNRECORDED] += alone
     result.wait = wait
     result.told = not pure or named or not unnamed
     if total is not None:
@@ -254,7 +257,7 @@ def _estimated(pure: Pure, total: float | None, receiving: float | None) -> Expo
         result.transfer[role] = min(sums[role], left)
         left -= result.transfer[role]
     if not sums and left > 0:
-        result.transfer["unknown"] = left
+        result.transfer[UNRECORDED] = left
     return result
 
 

@@ -15,6 +15,7 @@ from advisor.facts.step.steps import steady
 from advisor.facts.step.times import STEPS
 from advisor.model import Fact, Source, Subject
 from advisor.sources.base import Rank
+from advisor.sources.streams.kernel_blocks import VECTOR_BLOCKS
 from advisor.sources.streams.one_operator import hardware_beside
 from advisor.sources.text.jsontext import load_json
 
@@ -36,6 +37,14 @@ KINDS = (
     ),
     kind("operator_type.core_count", "count", "operator_type", "cores of the kind it runs on", needs="kernels"),
     kind("operator_type.blocks", "count", "operator_type", "blocks of its costliest kernel", needs="kernels"),
+    kind(
+        "operator_type.vectors_per_cube",
+        "number",
+        "operator_type",
+        "vector cores that a kernel of both kinds uses for each of its cube cores",
+        formula="Mix Block Num ÷ Block Num, weighted by duration",
+        needs="kernels",
+    ),
 )
 
 _CUBE = ("AI_CORE", "AI_CUBE", "MIX_AIC")
@@ -49,6 +58,9 @@ class _Use:
     longest_us: float = 0.0
     cores: int = 0
     blocks: int = 0
+    paired_us: float = 0.0
+    vectors: float = 0.0
+    """Σ time × vector cores for each cube core, over the kernels of `paired_us` that use both."""
 
 
 @dataclass(frozen=True)
@@ -56,6 +68,8 @@ class CoreUse:
     types: dict[str, _Use]
     steps: int
     sources: tuple[Source, ...]
+    pairs: tuple[Source, ...]
+    """Where it stands how many cores of either kind a kernel uses."""
 
 
 CORE_USE = Reduction("cores", CoreUse)
@@ -116,10 +130,14 @@ def reduce(rank: Rank) -> CoreUse | None:
         use = types.setdefault(kernels.signatures[index].type, _Use())
         use.time_us += float(time_by[index])
         use.idle_us += float(idle_by[index])
+        if kernels.signatures[index].core == "MIX_AIC":
+            use.paired_us += float(kernels.piped[VECTOR_BLOCKS][index])
+            use.vectors += float(kernels.pipes[VECTOR_BLOCKS][index])
         if lasts[at] > use.longest_us:
             use.longest_us, use.cores, use.blocks = float(lasts[at]), int(of[at]), int(blocks[at])
     steps = max(len(timeline.windows.names), 1)
-    return CoreUse(types, steps, (rank.source("kernels", "block_num", "duration_us"),)) if types else None
+    columns = (("block_num", "duration_us"), ("block_num", "mix_block_num"))
+    return CoreUse(types, steps, *((rank.source("kernels", *each),) for each in columns)) if types else None
 
 
 def measure(run: Run, facts: FactSet) -> Iterator[Fact]:
@@ -137,6 +155,9 @@ def measure(run: Run, facts: FactSet) -> Iterator[Fact]:
         idle = sum(use.idle_us for _, use in parts)
         top = max((use for _, use in parts), key=lambda use: use.longest_us)
         yield from fact("operator_type.blocks", subject, top.blocks, *sources)
+        if paired := sum(use.paired_us for _, use in parts):
+            vectors = sum(use.vectors for _, use in parts) / paired
+            yield from fact("operator_type.vectors_per_cube", subject, vectors, *parts[0][0].pairs)
         if not top.cores:
             continue
         yield from fact("operator_type.core_idle_share", subject, idle / time, *sources)

@@ -67,9 +67,11 @@ def from_statistics(rank: Rank) -> Operators | None:
             communication=is_communication(signature), conversion=is_conversion(name), cube=is_cube(signature),
             aicpu_us=0.0 if is_fetch(name) else aicpu, longest_us=longest.get(name), **told.get(name, {}),
         )  # fmt: skip
-    compute = sum(us for name, us in total.items() if not types[name].communication and not is_fetch(name))
-    if whole := whole_time(frame):  # of the AI Core alone; who waits in the data queue computes nothing
+    idle = [name for name in total if types[name].communication or is_fetch(name)]  # nobody computes in these
+    compute = sum(total.values()) - sum(total[name] for name in idle)
+    if whole := whole_time(frame):  # of the types in the table alone
         compute = whole + sum(us for name, (_, us) in extra.items() if not is_fetch(name))
+        compute -= sum(total[name] - extra.get(name, (0, 0.0))[1] for name in idle)
     unknown = np.full(1, np.nan)
     return Operators(
         ("0",), dict(list(types.items())[: 2 * MOST]), _operators(rank), (), np.array([compute]),

@@ -125,7 +125,8 @@ def _share_of_timeline(rank: Rank, kernels: Kernels, computing: Mask) -> float |
 
 
 def _share_of_steps(rank: Rank, kernels: Kernels, computing: Mask) -> float | None:
-    """What the kernels hold of the computing time of those steps that both have."""
+    """What the kernels hold of the computing time of those steps that both have, of all where no kernel names one.
+    Collectives alone say of themselves what they are cut to."""
     frame = rank.read("steps")
     if frame is None or "step" not in frame or "computing_us" not in frame:
         return None
@@ -136,6 +137,8 @@ def _share_of_steps(rank: Rank, kernels: Kernels, computing: Mask) -> float | No
         if name in table and (mine := computing & (kernels.step == index)).any()
     ]
     told = sum(table[name] for name, _ in both)
+    if computing.any() and not any(kernels.steps) and (kernels.start >= 0).all():
+        both, told = [("", computing)], sum(table.values())
     return sum(_busy_us(kernels, mine) for _, mine in both) / told if told else None
 
 

@@ -35,7 +35,9 @@ CORE_TIMES = ("cube_core_us", "vector_core_us")
 """How long cores of each kind worked: a ratio is a share of this, not of the kernel's time."""
 IN_BLOCKS = "in_blocks"
 """The share of a kernel's time in which cores of either kind worked, among the shares of its units."""
-_NUMBERS = ("duration_us", "wait_us", "block_num", *PIPES, *CORE_TIMES)
+VECTOR_BLOCKS = "vector_blocks"
+"""The vector cores that a fused kernel uses for each of its cube cores, among the shares of its units."""
+_NUMBERS = ("duration_us", "wait_us", "block_num", "mix_block_num", *PIPES, *CORE_TIMES)
 _WANTED = frozenset((*_NUMBERS, "device", "name", *SIGNATURE, "step", "stream", "start_ns"))
 _SCALES = {c.name: c.scale for c in TABLES["kernels"].columns if c.dtype == "float" and c.scale != 1.0}
 _VITAL = (

@@ -17,10 +17,10 @@ from advisor.sources.streams.kernel_blocks import text_frames
 if TYPE_CHECKING:
     import polars as pl
 
-_CORE = r"^(?:KERNEL_)?(AI_?CORE|AI_?CUBE|AI_?VECTOR_?CORE|VECTOR_?CORE|AIV|AIC|MIX_AIC|MIX_AIV|AI_?CPU)$"
+_CORE = r"^(?:KERNEL_)?(AI_?CORE|AI_?CUBE|AI_?VECTOR_?CORE|VECTOR_?CORE|AIV|AI_?VEC|AIC|MIX_AIC|MIX_AIV|AI_?CPU)$"
 _HASH = r"(_[0-9a-f]{32}.*|_[0-9]+)?(_mix_ai[cv])?$"
 """What the compiler adds to an operator's type: a hash of its inputs, or the number of its tiling."""
-_PLAIN = {"AICORE": "AI_CORE", "AIC": "AI_CORE", "AICPU": "AI_CPU", "AIV": "AI_VECTOR_CORE"}
+_PLAIN = {"AICORE": "AI_CORE", "AIC": "AI_CORE", "AICPU": "AI_CPU", "AIV": "AI_VECTOR_CORE", "AIVEC": "AI_VECTOR_CORE"}
 _ORDERS = re.compile(
     r"^(?:\w+_)?(?:event|notify)_(?:wait|record|reset)(?:_\w+)?$|^(?:stream_)?wait_(?:event|value)|^place_?holder(?:_sqe)?$|"
     r"^(?:mem_)?write_value(?:_sqe)?$|^(?:\w+_)?(?:end_graph|maintenance)$",

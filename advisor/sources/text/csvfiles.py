@@ -25,8 +25,8 @@ if TYPE_CHECKING:
     import pandas as pd
 
 _LARGEST_FIELD = 1 << 30
-_REPEATING = ("memory", "module_memory", "kernels")
-"""Tables in which equal rows are nothing odd (samples), or are told apart elsewhere."""
+_REPEATING = ("memory", "module_memory", "kernels", "framework_operators")
+"""Tables in which equal rows are nothing odd (samples, calls), or are told apart elsewhere."""
 _NAMED_ONCE = ("operator_types", "host_api")
 """Tables of sums, which have one row for each name on each device, of each model."""
 _NAMES = re.compile(r"(id|name)$")

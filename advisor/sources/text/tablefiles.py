@@ -20,6 +20,7 @@ _FILES = (
     (r"task_time", _CSV, ("tasks",), "kernels.tasks"),
     (r"op_statistic", _CSV, ("operator_types",), "csv.table"),
     (r"api_statistic", _CSV, ("host_api",), "csv.table"),
+    (r"operator_details", _CSV, ("framework_operators",), "csv.table"),
     (r"(?:data_preprocess|aicpu(?=_[0-9]))", _CSV, ("aicpu",), "csv.table"),
     (r"memory_record", _CSV, ("memory",), "csv.table"),
     (r"operator_memory", _CSV, ("operator_memory",), "csv.table"),
@@ -126,4 +127,6 @@ def find_tables(
     tasks = found.pop("tasks", None)
     if tasks is not None and "kernels" not in found:  # every task of the device, where no table of operators is there
         found["kernels"] = replace(tasks, table="kernels")
+    if found.keys() == {"framework_operators"}:  # alone it tells nothing that can be judged (unread.py says so)
+        return {}
     return found

@@ -220,3 +220,17 @@ def test_an_absent_rank_of_another_stage_hides_no_uneven_work(tmp_path, gone):
     part = measure([tmp_path], None, Options(jobs=1)).facts
     told = [facts.value("stage.saving_share", stage) for facts in (whole, part)]
     assert told[0] > 0.1 and told[1] == pytest.approx(told[0], rel=0.2)
+
+
+def test_even_stages_hide_no_gradients(tmp_path):
+    """Gradients that are reduced in one piece cost what they cost, whichever stage has more to do: the last reduction
+    begins when the first stage has finished."""
+    uneven, whole = Fault("stage_imbalance", 1, 0.5), Fault("unsplit_allreduce")
+    scenario = replace(PIPELINE, gradient_mb_per_layer=60.0, layers=4, faults=(uneven, whole))
+    run = simulate(scenario)
+    write_profile(run, tmp_path)
+    found = {f.rule: f for f in advise([tmp_path], load_rules(), Options(jobs=1)).findings}
+    gradients = found["COMM020"]
+    assert gradients.role.value != "symptom" and found["CLUS060"].role.value == "root_cause"
+    gained = run.step_us - simulate(replace(scenario, faults=(uneven,))).step_us
+    assert gradients.saving is not None and gradients.saving.us == pytest.approx(gained, rel=0.2)

@@ -69,3 +69,15 @@ def test_the_kind_that_takes_most_is_named_without_the_table_of_collectives(tmp_
     exposed = max(facts.number("step.exposed_communication_us", subject) or 0.0 for subject in facts.subjects("rank"))
     kind, us = facts.value("communication.main_kind", RUN), facts.number("communication.main_kind_us", RUN)
     assert kind == "allreduce" and 0 < us <= exposed * 1.01
+
+
+def test_ranks_whose_collectives_are_not_recorded_do_not_tell_what_is_transfer(tmp_path):
+    """Step tables of all ranks beside the collectives of one: the time of the others may be waiting as well."""
+    facts, _ = facts_of(replace(SMALL, faults=(Fault("slow_compute", 2, 0.4),)), tmp_path)
+    told = facts.number("communication.exposed_transfer_share", RUN)
+    for kept, ending in enumerate(("kernel_details.csv", "communication_matrix.json", "communication.json")):
+        for file in sorted(tmp_path.rglob(ending))[kept // 2 :]:
+            file.unlink()
+    found = measure([tmp_path], None, Options(jobs=1)).facts
+    moved = found.number("communication.exposed_transfer_share", RUN)
+    assert told is not None and moved is not None and moved <= 1.3 * told

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 import shutil
 from pathlib import Path
 
@@ -14,8 +15,9 @@ from hypothesis import strategies as st
 from advisor.basics.intervals import clip, measure, union
 from advisor.facts.collectives.transfers import _covered, _ratio
 from advisor.model import RUN, Subject
-from advisor.pipeline import Options
+from advisor.pipeline import Options, advise
 from advisor.pipeline import measure as measure_profile
+from advisor.ruleset.files.loader import load_rules
 from benchmarks.simulator import Scenario, simulate, write_profile
 
 
@@ -155,3 +157,19 @@ def _slow(told, times):
             if "Transit Time(ms)" in one:
                 one["Transit Time(ms)"] *= times
             _slow(one, times)
+
+
+def test_more_bytes_that_take_no_time_accuse_nobody(profile):
+    """A rank that moves three times the bytes of its peers is told where that takes time, and where it moves a few
+    kilobytes of control messages more, no time is lost by it."""
+    document = sorted(profile.rglob("communication.json"))[1]
+    both, whole, told = r'("Transit Size\(MB\)": )([\d.]+)(, "Transit Time\(ms\)": )([\d.]+)', document.read_text(), []
+    for longer in (2, 1):
+
+        def more(match: re.Match[str], longer: int = longer) -> str:
+            return f"{match[1]}{float(match[2]) * 3}{match[3]}{float(match[4]) * longer}"
+
+        document.write_text(re.sub(both, more, whole))
+        report = advise([profile], load_rules(), Options(jobs=1))
+        told.append([f.subject.id for f in report.findings if f.rule == "COMM060"])
+    assert told == [["1"], []]

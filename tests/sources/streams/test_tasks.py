@@ -42,6 +42,22 @@ def test_tasks_on_cores_are_the_kernels(tmp_path: Path) -> None:
     assert int(kernels.start.min()) == 1_000_010_000 and kernels.duration.sum() == pytest.approx(20 * 75)
 
 
+@pytest.mark.parametrize(
+    ("kind", "core"),
+    [
+        ("KERNEL_AICORE", "AI_CORE"), ("KERNEL_AIVEC", "AI_VECTOR_CORE"), ("KERNEL_MIX_AIV", "MIX_AIV"),
+        ("AI_VECTOR_CORE", "AI_VECTOR_CORE"), ("KERNEL_AICPU", "AI_CPU"),
+    ],
+)  # fmt: skip
+def test_a_task_is_a_kernel_on_whatever_core_it_runs(tmp_path: Path, kind: str, core: str) -> None:
+    """Kernels of the vector cores are tasks of their own name; without them a busy device seems to idle."""
+    path = tmp_path / "task_time_1.csv"
+    path.write_text(f"{HEADING}\n0,Mul,{kind},2,7,20,1000.000\t,1020.000\t\n", encoding="utf-8")
+    (rank,) = load_profile([path]).ranks
+    kernels = load_kernels(rank)
+    assert kernels is not None and [s.core for s in kernels.signatures] == [core]
+
+
 def test_a_table_of_operators_comes_first(tmp_path: Path) -> None:
     """Where op_summary is there, tasks are not read beside it."""
     output = _write(tmp_path)

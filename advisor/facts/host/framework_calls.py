@@ -1,0 +1,109 @@
+"""Host time of the framework's operators, from a table of their calls: what the host was in where no timeline tells
+when."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from advisor.facts.base import FactSet, Family, Reduction, Run, fact, kind
+from advisor.facts.step.steps import steady
+from advisor.facts.step.times import STEPS
+from advisor.knowledge.measuring import limit
+from advisor.model import RUN, Fact, Source, Subject
+from advisor.sources.base import Rank
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+_BOTH = "run rank"
+_NEEDS = "framework_operators"
+
+KINDS = (
+    kind("framework.longest_name", "text", _BOTH, "operator of the framework in which the host is longest",
+         needs=_NEEDS),
+    kind(
+        "framework.longest_us",
+        "us",
+        _BOTH,
+        "host time per step in it",
+        formula="Σ Host Self Duration: without what the operators take that it calls; where no timeline is there, of "
+        "operators that take no longer than what was recorded",
+        needs=_NEEDS,
+    ),
+    kind("framework.longest_count", "count", _BOTH, "calls of it per step", needs=_NEEDS),
+    kind("framework.longest_shapes", "text", _BOTH, "input shapes of the calls that take most of it", needs=_NEEDS),
+)  # fmt: skip
+
+
+@dataclass(frozen=True)
+class _Operator:
+    us: float
+    count: int
+    name: str
+    shapes: str
+
+
+@dataclass(frozen=True)
+class HostOperators:
+    """Operators of the framework over the profile, the one in which the host is longest first."""
+
+    operators: tuple[_Operator, ...]
+    sources: tuple[Source, ...]
+
+
+HOST_OPERATORS = Reduction("framework", HostOperators)
+
+
+def reduce(rank: Rank) -> HostOperators | None:
+    """None where a timeline tells what the host does and when: the table has neither order nor steps."""
+    if rank.has("trace") or not rank.has("framework_operators"):
+        return None
+    frame = rank.read("framework_operators", ("name", "input_shapes", "self_us"))
+    if frame is None or not {"name", "self_us"} <= set(frame):
+        return None
+    frame = frame[frame["name"].notna() & (frame["self_us"] >= 0)]
+    if frame.empty:
+        return None
+    times = frame.groupby("name")["self_us"].agg(["sum", "count"]).sort_values("sum", ascending=False)
+    found = [_Operator(float(us), int(count), str(name), "") for name, us, count in times.itertuples()]
+    if "input_shapes" in frame:
+        found = [_with_shapes(each, frame[frame["name"] == each.name]) for each in found[:1]] + found[1:]
+    return HostOperators(tuple(found), (rank.source("framework_operators", "name", "self_us"),))
+
+
+def _with_shapes(operator: _Operator, calls: pd.DataFrame) -> _Operator:
+    """The same with the shapes of the calls that take most of its time."""
+    by_shape = calls.fillna({"input_shapes": ""}).groupby("input_shapes")["self_us"].sum()
+    shapes, us = str(by_shape.idxmax()).strip('" ;'), float(by_shape.max())
+    told = shapes if us >= limit("framework", "most") * operator.us else ""
+    return _Operator(operator.us, operator.count, operator.name, told)
+
+
+def measure(run: Run, facts: FactSet) -> Iterator[Fact]:
+    """The costliest operator of each rank that has no timeline, and of the run where one alone is told of."""
+    times = steady(run)
+    told: list[tuple[_Operator, int, HostOperators]] = []
+    for rank, found in run.each(HOST_OPERATORS).items():
+        subject = Subject("rank", str(rank), (rank,))
+        steps, step_us = times[rank].recorded if rank in times else 1, facts.number("step.time_us", subject)
+        if step_us is None:
+            continue
+        within = [each for each in found.operators if each.us <= step_us * steps]
+        if within:
+            told.append((within[0], steps, found))
+            yield from _tell(subject, *told[-1])
+    if told:
+        yield from _tell(RUN, *max(told, key=lambda each: each[0].us / each[1]))
+
+
+def _tell(subject: Subject, operator: _Operator, steps: int, found: HostOperators) -> Iterator[Fact]:
+    yield from fact("framework.longest_name", subject, operator.name, *found.sources)
+    yield from fact("framework.longest_us", subject, operator.us / steps, *found.sources)
+    yield from fact("framework.longest_count", subject, operator.count / steps, *found.sources)
+    if operator.shapes:
+        yield from fact("framework.longest_shapes", subject, operator.shapes, *found.sources)
+
+
+FAMILIES = (Family("framework", KINDS, measure, HOST_OPERATORS.by(reduce), ("framework_operators",), uses=(STEPS,)),)
