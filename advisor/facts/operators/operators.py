@@ -105,19 +105,15 @@ def _in_these_steps(run: Run) -> dict[int, Operators]:
 
 
 def _steps_covered(o: Operators, times: StepTimes) -> int | None:
-    """Of how many steps a table sums the kernels up that would fill more than all recorded ones, by what the steps
-    compute; None where the steps can hold them."""
+    """Of how many steps a table sums the kernels up that would fill far more than all recorded ones, by what the steps
+    compute; None where the steps can hold them: kernels of several streams run beside each other."""
     step_us = float(np.mean(times.time)) if times.time.size else 0.0
     computing = times.phases.get("computing", times.time)
     us = float(np.nanmean(computing)) if np.isfinite(computing).any() else 0.0
-    if min(step_us, us) <= 0 or float(o.compute_us.sum()) <= _most(step_us) * times.recorded:
+    most = section("contradiction")["one_job_factor"] * step_us * times.recorded
+    if min(step_us, us) <= 0 or float(o.compute_us.sum()) <= most:
         return None
     return round(float(o.compute_us.sum()) / us)
-
-
-def _most(step_us: float) -> float:
-    """What kernels that run one after the other can take in a step; tables clip and round differently."""
-    return (1 + section("contradiction")["of_step"]) * step_us
 
 
 def time_by_type(run: Run, rank: int) -> dict[str, float]:
@@ -156,7 +152,8 @@ def _step_of(rank: int, o: Operators, per: _Scale, facts: FactSet, usual_us: flo
     """How long the rank's step lasts; None where kernels that do not overlap take longer: it is no measure of them."""
     step_us = facts.number("step.time_us", Subject("rank", str(rank), (rank,))) or usual_us
     alone = sum(per.per_step(row.alone_us) for row in o.types.values() if np.isfinite(row.alone_us).any())
-    return step_us if step_us and alone <= _most(step_us) else None
+    # tables clip and round differently
+    return step_us if step_us and alone <= (1 + section("contradiction")["of_step"]) * step_us else None
 
 
 def _type_facts(

@@ -637,6 +637,18 @@ def test_a_statistic_of_more_than_the_steps_is_spread_over_what_they_compute(tmp
     )
 
 
+def test_kernels_of_several_streams_fill_more_than_their_steps(tmp_path: Path) -> None:
+    """20 ms of kernels in three steps of 6 ms: some ran beside others, and the table is of these steps."""
+    output = _step_table(tmp_path, 6000)
+    (output / "op_statistic.csv").write_text(
+        "OP Type,Core Type,Count,Total Time(us),Min Time(us),Avg Time(us),Max Time(us),Ratio(%)\n"
+        "MatMulV2,AI_CORE,300,14000,10,46.667,90,70\nCast,AI_VECTOR_CORE,600,6000,5,10,20,30\n"
+    )
+    measured = measure([tmp_path], [], Options(jobs=1))
+    assert measured.facts.number("operator_type.time_us", Subject("operator_type", "Cast")) == pytest.approx(2000)
+    assert not measured.problems
+
+
 def test_nothing_is_a_share_of_a_step_that_its_kernels_contradict(tmp_path: Path) -> None:
     """Kernels that take 11 ms one after the other are no shares of steps of 6 ms; the contradiction is told once."""
     output = _step_table(tmp_path, 6000)
