@@ -111,12 +111,14 @@ def _shares_weights(group: str, exchanges: dict[int, Exchanges]) -> bool:
 def weights_shared(
     groups: dict[str, tuple[int, ...]], roles: dict[str, str], exchanges: dict[int, Exchanges]
 ) -> list[str]:
-    """Groups whose ranks hold the same layers: they reduce gradients or shards of them, not just a norm or a loss over
-    all stages. Where sizes are not told, every group of that role."""
+    """Groups whose ranks hold the same layers: they reduce gradients or shards of them, not just a norm, a flag or a
+    loss over all stages, beside whose activations it is nothing. Where sizes are not told, every group of that role."""
     largest: dict[str, float] = defaultdict(float)
     of_rank: dict[int, float] = defaultdict(float)
     for rank, ex in exchanges.items():
-        sizes = np.where(np.isin(ex.kinds(), (*REDUCTIONS, "allgather")), np.nan_to_num(ex.size_bytes), 0.0)
+        moved = np.nan_to_num(ex.size_bytes)
+        sizes = np.where(np.isin(ex.kinds(), (*REDUCTIONS, "allgather")), moved, 0.0)
+        of_rank[rank] = float(moved[np.isin(ex.kinds(), POINT_TO_POINT)].max(initial=0.0))
         for index in np.unique(ex.group).tolist():
             most = float(sizes[ex.group == index].max())
             largest[ex.groups[index]] = max(largest[ex.groups[index]], most)

@@ -9,7 +9,7 @@ import pytest
 
 from advisor.facts.collectives.exchanges import Exchanges
 from advisor.facts.collectives.parallelism import Partition
-from advisor.facts.collectives.roles import roles_of
+from advisor.facts.collectives.roles import roles_of, weights_shared
 
 STEP_US, COMPUTING_US = 25_000.0, 24_000.0
 """Three steps: 8 ms of forward, 16 ms of backward, 1 ms between."""
@@ -185,3 +185,15 @@ def test_in_a_pipeline_sharded_operators_are_known_by_what_stages_hand_over(memb
     )  # fmt: skip
     roles = roles_of({"next": (0, 8), "g": members}, {}, {0: found}, {0: COMPUTING_US}, "", {})
     assert roles == {"next": "pipeline", "g": role}
+
+
+@pytest.mark.parametrize(("reduced_bytes", "sharing"), [(1024.0, []), (16e6, ["world"])])
+def test_a_flag_of_all_ranks_makes_no_peers_of_stages(reduced_bytes: float, sharing: list[str]) -> None:
+    """Stages hand on 16 MB; the norm or overflow flag that all of them reduce is nothing beside that, gradients are."""
+    both = exchanges([("send", 0.0), ("allreduce", 24_500.0)])
+    both = replace(
+        both, groups=("stages", "world"), group=np.tile([0, 1], 3), size_bytes=np.tile([16e6, reduced_bytes], 3)
+    )
+    groups = {"stages": (0, 1), "world": (0, 1)}
+    roles = {"stages": "pipeline", "world": "data"}
+    assert weights_shared(groups, roles, {0: both, 1: both}) == sharing
