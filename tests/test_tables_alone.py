@@ -125,6 +125,21 @@ def _with_collectives_on_ai_cpus(folder: Path, number: int, steps: tuple[str, fl
     (output / "op_statistic.csv").write_text("\n".join([TYPES, *rows]) + "\n")
 
 
+@pytest.mark.parametrize("name", ["allreduce", "hcomAicpuInit", "RunAicpuRpcSrvLaunchV2_allreduce", "reduce_scatterv"])
+def test_what_the_communication_library_runs_on_the_ai_cpu_is_no_operator(tmp_path, name):
+    """msprof lists it by a collective's bare name, or as the library's server or set-up: nobody can replace it by an
+    operator with an AI Core kernel. An operator that computes there still can be."""
+    write(tmp_path, [("", 80_000.0, 50_000.0, 10_000.0)])
+    (output,) = tmp_path.glob("rank0_*/ASCEND_PROFILER_OUTPUT")
+    rows = ["0,MatMulV2,AI_CORE,100,60000,1,600,1200,60", "0,IndexPut,AI_CPU,12,9000,1,750,1200,9"]
+    rows.append(f"0,{name},AI_CPU,900,31000,1,34,1200,31")
+    (output / "op_statistic.csv").write_text("\n".join([TYPES, *rows]) + "\n")
+    report, _ = told(tmp_path)
+    on_ai_cpu = {f.subject.id for f in report.findings if f.rule == "COMP050"}
+    assert on_ai_cpu == {"IndexPut"}
+    assert name not in {f.subject.id for f in report.facts if f.name == "operator_type.compute_share"}
+
+
 def test_kernels_that_carry_collectives_out_compute_nothing(tmp_path):
     """They fill no step beside its computation, and shares of the kernel time are shares of what computes."""
     _with_collectives_on_ai_cpus(tmp_path, 0, ("", 80_000.0, 50_000.0, 10_000.0))
