@@ -550,6 +550,15 @@ def test_bytes_and_time_tell_how_fast_memory_answers(tmp_path: Path) -> None:
     assert 0.005 < (facts.number("operator_type.memory_speed_share", subject) or 0.0) < 0.05
 
 
+def test_shapes_that_hold_more_than_was_read_damage_no_file(tmp_path: Path) -> None:
+    """The room for all tokens of an expert is 150 MB, of which an operator reads the rows that its group list names, in
+    9 us: no memory carries 17 TB/s, so the shapes tell no rate, and the file is as sound as before."""
+    launches(tmp_path, "DequantSwigluQuant", "AI_VECTOR_CORE", 9, '"9216,4096;1,4096",INT32;FLOAT,"9216,2048",INT8')
+    measured = measure([tmp_path], None, Options(jobs=1))
+    assert measured.facts.value("operator_type.bytes_per_s", Subject("operator_type", "DequantSwigluQuant")) is None
+    assert not [problem for problem in measured.problems if "bytes" in str(problem)]
+
+
 def test_shapes_and_units_of_a_type_are_those_of_one_rank(tmp_path: Path) -> None:
     """One rank generates, row by row, the other trains: the cube that idles in the one has none of the other's work."""
     heading = ("Step Id,Name,Type,Accelerator Core,Start Time(us),Duration(us),Input Shapes,Input Data Types,"
