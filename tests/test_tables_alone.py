@@ -11,7 +11,7 @@ import pytest
 from advisor.collect.plan import next_collection
 from advisor.engine.judge import decide
 from advisor.facts.base import FactSet
-from advisor.model import RUN, Fact, Report
+from advisor.model import COLLECTION, RUN, Fact, Report
 from advisor.pipeline import Options, advise
 from advisor.render import render
 from advisor.ruleset.files.loader import load_rules
@@ -110,6 +110,18 @@ def test_layers_of_a_served_model_need_no_other_layout(tmp_path):
         findings = decide(load_rules(), measured).findings
         (finding,) = (f for f in findings if f.rule == "COMM030")
         assert [remedy.id for remedy in finding.remedies] == remedies
+
+
+@pytest.mark.parametrize(("recorded", "advised"), [(False, False), (True, True), (None, True)])
+def test_nobody_is_told_to_switch_off_what_was_off(recorded, advised):
+    """Call stacks slow the host while it is profiled: where the settings show none, there is nothing to switch off."""
+    facts = {"step.idle_share": 0.8, "step.idle_us": 80_000.0, "step.time_us": 100_000.0, "operators.kernel_count": 900}
+    measured = [Fact(name, RUN, value) for name, value in {**facts, "operators.compute_us": 9000.0}.items()]
+    if recorded is not None:
+        measured.append(Fact("collection.with_stack", COLLECTION, recorded))
+    findings = decide(load_rules(), FactSet(measured)).findings
+    (remedy,) = next(finding.remedies for finding in findings if finding.rule == "SCHED014")
+    assert ("with_stack" in remedy.action.en, "with_stack" in remedy.action.zh) == (advised, advised)
 
 
 def _with_collectives_on_ai_cpus(folder: Path, number: int, steps: tuple[str, float, float, float]) -> None:
