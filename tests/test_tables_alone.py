@@ -11,7 +11,7 @@ import pytest
 from advisor.collect.plan import next_collection
 from advisor.engine.judge import decide
 from advisor.facts.base import FactSet
-from advisor.model import RUN, Fact, Report
+from advisor.model import COLLECTION, RUN, Fact, Report
 from advisor.pipeline import Options, advise
 from advisor.render import render
 from advisor.ruleset.files.loader import load_rules
@@ -112,6 +112,18 @@ def test_layers_of_a_served_model_need_no_other_layout(tmp_path):
         assert [remedy.id for remedy in finding.remedies] == remedies
 
 
+@pytest.mark.parametrize(("recorded", "advised"), [(False, False), (True, True), (None, True)])
+def test_nobody_is_told_to_switch_off_what_was_off(recorded, advised):
+    """Call stacks slow the host while it is profiled: where the settings show none, there is nothing to switch off."""
+    facts = {"step.idle_share": 0.8, "step.idle_us": 80_000.0, "step.time_us": 100_000.0, "operators.kernel_count": 900}
+    measured = [Fact(name, RUN, value) for name, value in {**facts, "operators.compute_us": 9000.0}.items()]
+    if recorded is not None:
+        measured.append(Fact("collection.with_stack", COLLECTION, recorded))
+    findings = decide(load_rules(), FactSet(measured)).findings
+    (remedy,) = next(finding.remedies for finding in findings if finding.rule == "SCHED014")
+    assert ("with_stack" in remedy.action.en, "with_stack" in remedy.action.zh) == (advised, advised)
+
+
 def _with_collectives_on_ai_cpus(folder: Path, number: int, steps: tuple[str, float, float, float]) -> None:
     """A rank whose statistic lists, beside what computes, the kernels by which the AI CPUs carry collectives out: those
     last as long as the collectives do, waiting included."""
@@ -123,6 +135,21 @@ def _with_collectives_on_ai_cpus(folder: Path, number: int, steps: tuple[str, fl
     ]
     (output,) = folder.glob(f"rank{number}_*/ASCEND_PROFILER_OUTPUT")
     (output / "op_statistic.csv").write_text("\n".join([TYPES, *rows]) + "\n")
+
+
+@pytest.mark.parametrize("name", ["allreduce", "hcomAicpuInit", "RunAicpuRpcSrvLaunchV2_allreduce", "reduce_scatterv"])
+def test_what_the_communication_library_runs_on_the_ai_cpu_is_no_operator(tmp_path, name):
+    """msprof lists it by a collective's bare name, or as the library's server or set-up: nobody can replace it by an
+    operator with an AI Core kernel. An operator that computes there still can be."""
+    write(tmp_path, [("", 80_000.0, 50_000.0, 10_000.0)])
+    (output,) = tmp_path.glob("rank0_*/ASCEND_PROFILER_OUTPUT")
+    rows = ["0,MatMulV2,AI_CORE,100,60000,1,600,1200,60", "0,IndexPut,AI_CPU,12,9000,1,750,1200,9"]
+    rows.append(f"0,{name},AI_CPU,900,31000,1,34,1200,31")
+    (output / "op_statistic.csv").write_text("\n".join([TYPES, *rows]) + "\n")
+    report, _ = told(tmp_path)
+    on_ai_cpu = {f.subject.id for f in report.findings if f.rule == "COMP050"}
+    assert on_ai_cpu == {"IndexPut"}
+    assert name not in {f.subject.id for f in report.facts if f.name == "operator_type.compute_share"}
 
 
 def test_kernels_that_carry_collectives_out_compute_nothing(tmp_path):

@@ -29,6 +29,13 @@ _COLLECTIVE = re.compile(r"^(.*/)?hcom_", re.IGNORECASE)
 """The communication library's own types and names, in whatever scope of a graph, whatever carries them out."""
 _COMMUNICATION_END = ("AicpuKernel", "AivKernel")
 """Kernels that carry out collectives on AI CPU or vector cores: the profiler does not count them as computation."""
+_AICPU_CORES = frozenset(("AI_CPU", "AICPU"))
+_ON_AICPU = re.compile(
+    r"hcom\w*|RunAicpu(Rpc|Kfc)\w*|((all_?(reduce|gather|to_?all)|reduce_?scatter)(v|vc)?|broadcast|batch_?send_?recv)_?",
+    re.IGNORECASE,
+)
+"""What the communication library starts on the AI CPU to carry collectives out: its server, its set-up, and kernels
+that bear a collective's bare name. No operator that computes is called so, and none of them has an AI Core's."""
 
 
 def is_collective(name: str) -> bool:
@@ -39,6 +46,8 @@ def is_collective(name: str) -> bool:
 def is_communication(signature: Signature, name: str = "") -> bool:
     """Whether a kernel is a collective or point-to-point operation."""
     if signature.core.upper() in _COMMUNICATION_CORES or is_collective(signature.type):
+        return True
+    if signature.core.upper() in _AICPU_CORES and _ON_AICPU.fullmatch(signature.type):
         return True
     if signature.core:
         return signature.type.endswith(_COMMUNICATION_END)

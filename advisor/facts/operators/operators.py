@@ -337,20 +337,24 @@ def _operator_facts(
     found: dict[int, Operators], scales: dict[int, _Scale], own: Mapping[int, float | None]
 ) -> Iterator[Fact]:
     """`own` are the steps of the ranks, where all their kernels are at hand."""
-    rows: dict[str, list[tuple[int, float, int, str]]] = {}
+    rows: dict[str, list[tuple[int, float, int, str, bool]]] = {}
     for rank, o in found.items():
         steps = 1.0 if o.averaged else max(float(len(o.steps)), scales[rank].steps)
         for row in o.operators:
-            us = scales[rank].per_step(row.by_step_us) if row.by_step_us.size else row.total_us / steps
+            timed = bool(row.by_step_us.size)
+            us = scales[rank].per_step(row.by_step_us) if timed else row.total_us / steps
             if us > 0:  # what ran in the warm-up alone is none of the steps that are judged
-                rows.setdefault(row.operator, []).append((rank, us, row.calls, row.type))
-    most = sorted(rows, key=lambda name: -max(us for _, us, _, _ in rows[name]))[:20]
+                rows.setdefault(row.operator, []).append((rank, us, row.calls, row.type, timed))
+    most = sorted(rows, key=lambda name: -max(us for _, us, *_ in rows[name]))[:20]
     for name in most:
-        rank, us, calls, type_name = max(rows[name], key=lambda row: row[1])
+        rank, us, calls, type_name, timed = max(rows[name], key=lambda row: row[1])
         subject, source = Subject("operator", name), found[rank].sources
         yield from fact("operator.time_us", subject, us, *source, samples=calls)
         step_us = own.get(rank)
-        yield from fact("operator.step_share", subject, us / step_us if step_us else None, *source, samples=calls)
+        share = us / step_us if step_us else None
+        if share is not None and timed:  # kernels of one name may run side by side, on several streams
+            share = min(share, 1.0)
+        yield from fact("operator.step_share", subject, share, *source, samples=calls)
         yield from _kind_of(subject, type_name, found[rank])
         yield from fact("operator.count", subject, calls, *source)
     odd = sorted(((o, rank) for rank, f in found.items() for o in f.outliers), key=lambda pair: -pair[0].excess_us)

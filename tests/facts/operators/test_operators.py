@@ -550,6 +550,28 @@ def test_bytes_and_time_tell_how_fast_memory_answers(tmp_path: Path) -> None:
     assert 0.005 < (facts.number("operator_type.memory_speed_share", subject) or 0.0) < 0.05
 
 
+def test_shapes_that_hold_more_than_was_read_damage_no_file(tmp_path: Path) -> None:
+    """The room for all tokens of an expert is 150 MB, of which an operator reads the rows that its group list names, in
+    9 us: no memory carries 17 TB/s, so the shapes tell no rate, and the file is as sound as before."""
+    launches(tmp_path, "DequantSwigluQuant", "AI_VECTOR_CORE", 9, '"9216,4096;1,4096",INT32;FLOAT,"9216,2048",INT8')
+    measured = measure([tmp_path], None, Options(jobs=1))
+    assert measured.facts.value("operator_type.bytes_per_s", Subject("operator_type", "DequantSwigluQuant")) is None
+    assert not [problem for problem in measured.problems if "bytes" in str(problem)]
+
+
+def test_kernels_of_one_name_side_by_side_are_no_more_than_the_step(tmp_path: Path) -> None:
+    """One launch that a runtime carries out on three streams at once stands in three rows, whose sum exceeds the time
+    that passes. That is no contradiction."""
+    rows = ["Name,Type,Accelerator Core,Start Time(us),Duration(us),Stream ID"]
+    for call in range(20):
+        for stream, (later, us) in enumerate(((0, 60), (1, 105), (14, 85))):
+            rows.append(f"add_kernel,N/A,N/A,{1_000_000 + 110 * call + later},{us},{40 + stream}")
+    (tmp_path / "kernel_details.csv").write_text("\n".join(rows) + "\n", encoding="utf-8")
+    measured = measure([tmp_path], None, Options(jobs=1))
+    assert measured.facts.number("operator.step_share", Subject("operator", "add_kernel")) == 1
+    assert not [problem for problem in measured.problems if "cannot be above" in str(problem)]
+
+
 def test_shapes_and_units_of_a_type_are_those_of_one_rank(tmp_path: Path) -> None:
     """One rank generates, row by row, the other trains: the cube that idles in the one has none of the other's work."""
     heading = ("Step Id,Name,Type,Accelerator Core,Start Time(us),Duration(us),Input Shapes,Input Data Types,"
