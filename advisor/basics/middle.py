@@ -18,3 +18,8 @@ def middle_means(values: Floats, first: Ints) -> Floats:
     ends = np.stack((first + cut, first + count - cut), axis=1).ravel()
     means: Floats = np.add.reduceat(np.append(values, 0.0), ends)[::2] / (count - 2 * cut)
     return means
+
+
+def middle_mean(values: Floats) -> float:
+    """The same of one group, in any order."""
+    return float(middle_means(np.sort(values), np.zeros(1, np.int64))[0])

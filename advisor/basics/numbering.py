@@ -19,34 +19,44 @@ _WIDEST = 4
 
 def distinct(values: npt.NDArray[Any]) -> npt.NDArray[Any]:
     """The different values, sorted."""
-    if values.size and values.dtype.kind in "iu":
-        low, high = int(values.min()), int(values.max())
-        if high - low < _WIDEST * len(values):
-            seen = np.zeros(high - low + 1, bool)
-            seen[values - low] = True
-            return np.flatnonzero(seen) + low
+    if values.dtype.kind in "iu" and (table := _table(values)) is not None:
+        low, seen = table
+        return np.flatnonzero(seen) + low
     ordered = np.sort(values)
+    found: npt.NDArray[Any] = ordered[beginnings(ordered)]
+    return found
+
+
+def beginnings(ordered: npt.NDArray[Any]) -> Ints:
+    """Where each of the different values of a sorted column begins."""
     first = np.ones(len(ordered), bool)
     np.not_equal(ordered[1:], ordered[:-1], out=first[1:])
-    found: npt.NDArray[Any] = ordered[first]
-    return found
+    return np.flatnonzero(first)
 
 
 def numbered(values: Ints) -> tuple[Ints, Ints]:
     """(the different whole numbers, sorted; which of them each value is)."""
     if not values.size:
         return values, np.zeros(0, np.int64)
-    low, high = int(values.min()), int(values.max())
-    if high - low >= _WIDEST * len(values) + 1024:
+    table = _table(values)
+    if table is None:
         different, place = np.unique(values, return_inverse=True)
         return different, place
-    offset = values - low
-    seen = np.zeros(high - low + 1, bool)
-    seen[offset] = True
+    low, seen = table
     different = np.flatnonzero(seen)
     place = np.empty(len(seen), np.int64)
     place[different] = np.arange(len(different))
-    return different + low, place[offset]
+    return different + low, place[values - low]
+
+
+def _table(values: Ints) -> tuple[int, npt.NDArray[np.bool_]] | None:
+    """(the least number, which of the numbers from it to the largest there are); None where they lie too far apart."""
+    low, high = (int(values.min()), int(values.max())) if values.size else (0, -1)
+    if high - low >= _WIDEST * len(values) + 1024:
+        return None
+    seen = np.zeros(high - low + 1, bool)
+    seen[values - low] = True
+    return low, seen
 
 
 def largest(values: Floats, group: Ints) -> Ints:

@@ -11,7 +11,8 @@ import numpy as np
 
 from advisor.basics.arrays import Floats, Ints, Mask
 from advisor.basics.intervals import complement, measure, subtract, union
-from advisor.basics.middle import middle_means
+from advisor.basics.middle import middle_mean, middle_means
+from advisor.basics.numbering import beginnings
 from advisor.facts.base import Reduction
 from advisor.facts.device.forward import communicator, gradients, in_forward, rounds
 from advisor.facts.device.kernel_time import timeline_of
@@ -256,7 +257,7 @@ def _speeds(kernels: Kernels, chosen: Mask, steps: int) -> dict[tuple[str, str],
     for index in np.argsort(-totals)[:MOST_WORDS]:
         mine = duration[alike == index]
         if mine.size and totals[index] > 0:
-            found[keys[index]] = (mine.size / steps, float(middle_means(np.sort(mine), np.zeros(1, np.int64))[0]))
+            found[keys[index]] = (mine.size / steps, middle_mean(mine))
     return found
 
 
@@ -269,14 +270,11 @@ def _expected(kernels: Kernels, chosen: Mask, order: list[int]) -> tuple[Floats,
     at = np.flatnonzero(chosen & shaped)
     at = at[np.lexsort((kernels.duration[at], kernels.signature[at]))]
     signature, duration = kernels.signature[at], kernels.duration[at]
-    first = np.flatnonzero(np.r_[True, signature[1:] != signature[:-1]])
-    count = np.diff(np.r_[first, len(signature)])
+    first = beginnings(signature)
+    usual = np.repeat(middle_means(duration, first), np.diff(np.append(first, len(signature))))
     step = kernels.step[at]
     size = int(max(order)) + 1
-    sums = [
-        np.bincount(step, values, size).astype(np.float64)[order]
-        for values in (np.repeat(middle_means(duration, first), count), duration)
-    ]
+    sums = [np.bincount(step, values, size).astype(np.float64)[order] for values in (usual, duration)]
     return sums[0], sums[1]
 
 

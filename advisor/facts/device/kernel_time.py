@@ -13,6 +13,7 @@ import numpy as np
 
 from advisor.basics.arrays import Floats, Ints, Mask
 from advisor.basics.intervals import EMPTY, Intervals, complement, longest_gaps, union
+from advisor.facts.operators.kinds import AICPU_CORES
 from advisor.facts.recording.counts import is_cut, lacks_computing
 from advisor.facts.recording.limits import section
 from advisor.facts.recording.overhang import tell_crowd, tell_waits
@@ -29,7 +30,6 @@ _COLLECTIVE = re.compile(r"^(.*/)?hcom_", re.IGNORECASE)
 """The communication library's own types and names, in whatever scope of a graph, whatever carries them out."""
 _COMMUNICATION_END = ("AicpuKernel", "AivKernel")
 """Kernels that carry out collectives on AI CPU or vector cores: the profiler does not count them as computation."""
-_AICPU_CORES = frozenset(("AI_CPU", "AICPU"))
 _ON_AICPU = re.compile(
     r"hcom\w*|RunAicpu(Rpc|Kfc)\w*|((all_?(reduce|gather|to_?all)|reduce_?scatter)(v|vc)?|broadcast|batch_?send_?recv)_?",
     re.IGNORECASE,
@@ -47,7 +47,7 @@ def is_communication(signature: Signature, name: str = "") -> bool:
     """Whether a kernel is a collective or point-to-point operation."""
     if signature.core.upper() in _COMMUNICATION_CORES or is_collective(signature.type):
         return True
-    if signature.core.upper() in _AICPU_CORES and _ON_AICPU.fullmatch(signature.type):
+    if signature.core.upper() in AICPU_CORES and _ON_AICPU.fullmatch(signature.type):
         return True
     if signature.core:
         return signature.type.endswith(_COMMUNICATION_END)

@@ -4,7 +4,7 @@ when."""
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 from advisor.facts.base import FactSet, Family, Reduction, Run, fact, kind
@@ -42,7 +42,7 @@ class _Operator:
     us: float
     count: int
     name: str
-    shapes: str
+    shapes: str = ""
 
 
 @dataclass(frozen=True)
@@ -67,9 +67,9 @@ def reduce(rank: Rank) -> HostOperators | None:
     if frame.empty:
         return None
     times = frame.groupby("name")["self_us"].agg(["sum", "count"]).sort_values("sum", ascending=False)
-    found = [_Operator(float(us), int(count), str(name), "") for name, us, count in times.itertuples()]
+    found = [_Operator(float(us), int(count), str(name)) for name, us, count in times.itertuples()]
     if "input_shapes" in frame:
-        found = [_with_shapes(each, frame[frame["name"] == each.name]) for each in found[:1]] + found[1:]
+        found[0] = _with_shapes(found[0], frame[frame["name"] == found[0].name])
     return HostOperators(tuple(found), (rank.source("framework_operators", "name", "self_us"),))
 
 
@@ -77,8 +77,7 @@ def _with_shapes(operator: _Operator, calls: pd.DataFrame) -> _Operator:
     """The same with the shapes of the calls that take most of its time."""
     by_shape = calls.fillna({"input_shapes": ""}).groupby("input_shapes")["self_us"].sum()
     shapes, us = str(by_shape.idxmax()).strip('" ;'), float(by_shape.max())
-    told = shapes if us >= limit("framework", "most") * operator.us else ""
-    return _Operator(operator.us, operator.count, operator.name, told)
+    return replace(operator, shapes=shapes if us >= limit("framework", "most") * operator.us else "")
 
 
 def measure(run: Run, facts: FactSet) -> Iterator[Fact]:

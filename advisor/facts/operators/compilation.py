@@ -126,12 +126,12 @@ def measure(run: Run, facts: FactSet) -> Iterator[Fact]:
     times = steady(run)
     per_rank, counts, where = [], [], []
     for rank, seen in found.items():
-        names = times[rank].steps if rank in times else tuple(s for s in seen.by_step if s)
+        own = times.get(rank)
+        names = own.steps if own else tuple(s for s in seen.by_step if s)
         mine = {s: seen.by_step[s] for s in names if s in seen.by_step}
-        if rank in times:  # what takes longer than its step lay before the step's first kernel: set-up
-            own = times[rank]
+        if own:  # what takes longer than its step lay before the step's first kernel: set-up
             mine = {s: told for s, told in mine.items() if told[0] <= own.time[own.places[s]] * own.covers}
-        steps = max(len(names), 1) * (times[rank].covers if rank in times else 1)
+        steps = max(len(names), 1) * (own.covers if own else 1)
         per_rank.append(sum(us for us, _ in mine.values()) / steps)
         counts.append(sum(n for _, n in mine.values()) / steps)
         where += list(mine)

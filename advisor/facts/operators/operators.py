@@ -140,7 +140,6 @@ def measure(run: Run, facts: FactSet) -> Iterator[Fact]:
     whole = all(o.whole for o in found.values())
     timed_us = facts.number("step.time_us", RUN) or None
     own = {rank: _step_of(rank, o, scales[rank], facts, timed_us) for rank, o in found.items()}
-    timed_us = timed_us if all(own.values()) else None
     # a sum over ranks is a share of their own steps: where these are unlike, the middle one is nobody's
     mean_us = sum(us for us in own.values() if us) / len(own) if all(own.values()) else None
     yield from _type_facts(found, scales, mean_us if whole else None, mean_us)

@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from advisor.basics.arrays import Floats, Ints, Mask
-from advisor.basics.numbering import distinct, numbered
+from advisor.basics.numbering import beginnings, distinct, numbered
 from advisor.facts.device.kernel_time import Timeline, sums
 from advisor.facts.operators.kinds import elements, is_fetch, is_reduction, is_update, is_vector, shapes
 from advisor.facts.operators.shapes.work import LAUNCH_US
@@ -56,8 +56,8 @@ def outliers(timeline: Timeline, type_of: Ints, types: list[str]) -> tuple[Outli
     kind = _kinds_of(kernels)
     order = np.lexsort((kernels.duration, kind))
     alike, duration = kind[order], kernels.duration[order]
-    first = np.flatnonzero(np.r_[True, alike[1:] != alike[:-1]])
-    size = np.diff(np.r_[first, alike.size])
+    first = beginnings(alike)
+    size = np.diff(np.append(first, alike.size))
     calls, typical = size, duration[first + size // 2]
     usual = typical[kind]
     far = (kernels.duration > 2 * usual) & (calls[kind] >= FEWEST_CALLS) & (usual > 0)

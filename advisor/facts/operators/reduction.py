@@ -35,7 +35,7 @@ from advisor.facts.operators.patterns import (
     small_runs,
     tail_us,
 )
-from advisor.facts.operators.shapes.flops import SlowCase, slow_case
+from advisor.facts.operators.shapes.flops import SlowCase, convolved, slow_case
 from advisor.facts.operators.shapes.patches import Patches, patches_of, product_speeds
 from advisor.facts.operators.shapes.work import (
     FULL,
@@ -193,7 +193,8 @@ def reduce(rank: Rank) -> Operators | None:
     lonely = sums(cell, alone, len(types) * steps).reshape(shape)
     size = len(kernels.signatures)
     by_signature = sums(kernels.signature, None, size), sums(kernels.signature, kernels.duration, size)
-    speeds = product_speeds(kernels.signatures, *by_signature)
+    convolves = any(map(convolved, kernels.signatures))  # else nobody asks how fast products are
+    speeds = product_speeds(kernels.signatures, *by_signature) if convolves else {}
     members: dict[int, list[int]] = defaultdict(list)
     pair = np.unique(type_of * size + kernels.signature)
     for code in pair.tolist():

@@ -37,7 +37,11 @@ IN_BLOCKS = "in_blocks"
 """The share of a kernel's time in which cores of either kind worked, among the shares of its units."""
 VECTOR_BLOCKS = "vector_blocks"
 """The vector cores that a fused kernel uses for each of its cube cores, among the shares of its units."""
-_NUMBERS = ("duration_us", "wait_us", "block_num", "mix_block_num", *PIPES, *CORE_TIMES)
+SHARES = (*PIPES, IN_BLOCKS, VECTOR_BLOCKS)
+"""What is told of kernels as a part of their time."""
+MEASURES = ("wait_us", "block_num", "mix_block_num", *PIPES, *CORE_TIMES)
+"""Numbers that a kernel may lack."""
+_NUMBERS = ("duration_us", *MEASURES)
 _APART = ("mix_block_num",)
 """Those of which nothing else is made: what is damaged there leaves no doubt about the rest of the table."""
 _WANTED = frozenset((*_NUMBERS, "device", "name", *SIGNATURE, "step", "stream", "start_ns"))

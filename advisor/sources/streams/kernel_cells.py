@@ -10,7 +10,7 @@ import numpy as np
 from advisor.basics.arrays import Floats, Ints
 from advisor.sources.coded import Coded
 from advisor.sources.frames import LONGEST_STEP
-from advisor.sources.streams.kernel_blocks import CORE_TIMES, MARK, PIPES, SIGNATURE
+from advisor.sources.streams.kernel_blocks import MARK, MEASURES, SIGNATURE
 from advisor.tables import LARGEST
 
 if TYPE_CHECKING:
@@ -51,7 +51,7 @@ def usable_rows(frame: pl.DataFrame) -> tuple[Block, int]:
     usable = pl.col("duration_us").is_between(0, LARGEST)
     if "step" in told and frame["step"].dtype == pl.String:
         usable &= pl.col("step").fill_null("").str.len_bytes() <= LONGEST_STEP
-    numbers = [name for name in ("block_num", "mix_block_num", "wait_us", *PIPES, *CORE_TIMES) if name in told]
+    numbers = [name for name in MEASURES if name in told]
     kept = frame.filter(usable).select(  # one call for all: each costs 100 us
         "duration_us", column("start_ns", UNKNOWN).cast(pl.Int64),
         pl.concat_str([column(name, "") for name in SIGNATURE], separator=MARK).alias("signature"),

@@ -26,7 +26,7 @@ from advisor.sources.older import legacy_events
 from advisor.sources.older.device_timelines import timeline_frames
 from advisor.sources.readers import reader
 from advisor.sources.reference import Note, TableRef
-from advisor.sources.streams.kernel_blocks import CORE_TIMES, IN_BLOCKS, MARK, PIPES, VECTOR_BLOCKS, text_frames
+from advisor.sources.streams.kernel_blocks import CORE_TIMES, IN_BLOCKS, MARK, PIPES, SHARES, VECTOR_BLOCKS, text_frames
 from advisor.sources.streams.kernel_cells import UNKNOWN, Block, cells_of, usable_columns, usable_rows
 from advisor.sources.streams.one_operator import operator_frames
 from advisor.sources.streams.tasks import orders_streams, task_frames
@@ -141,8 +141,8 @@ class _Collector:
         """Leave out kernels that stand there again: a join of damaged tables gives them, a text file may mean them."""
         self.signatures, self.names, self.steps, self.streams = _Texts(), _Texts(), _Texts(), _Texts()
         self.parts: list[tuple[npt.NDArray[Any], ...]] = []
-        self.pipes: dict[str, Floats] = {pipe: np.zeros(0) for pipe in (*PIPES, IN_BLOCKS, VECTOR_BLOCKS)}
-        self.piped: dict[str, Floats] = {pipe: np.zeros(0) for pipe in (*PIPES, IN_BLOCKS, VECTOR_BLOCKS)}
+        self.pipes: dict[str, Floats] = {pipe: np.zeros(0) for pipe in SHARES}
+        self.piped: dict[str, Floats] = {pipe: np.zeros(0) for pipe in SHARES}
         self.unusable = self.impossible = self.stepless = 0
 
     def add(self, block: Block, unusable: int = 0) -> None:

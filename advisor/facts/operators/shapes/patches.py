@@ -54,8 +54,8 @@ def patches_of(
     us = product_us = worst = 0.0
     shape = product = ""
     for signature, calls, took in zip(signatures, counts, totals, strict=True):
-        speed, found = speeds.get(_precision(signature)), convolved(signature)
-        if not speed or found is None or not found.separate:
+        found = convolved(signature)
+        if found is None or not found.separate or not (speed := speeds.get(_precision(signature))):
             continue
         us += took
         product_us += calls * max(found.flop / speed, moved_bytes(signature) / carries * 1e6)
