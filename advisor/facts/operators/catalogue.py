@@ -414,7 +414,8 @@ KINDS = (
         "us",
         "run rank",
         "gated activations that run as single operators (Split → Swish → Mul), per step",
-        formula="where no fused one runs: the activations, and as many calls of mean length that cut and multiply",
+        formula="where no fused one runs: the activations that the next kernel multiplies (all of them where no order "
+        "is told), and as many calls of mean length that cut and multiply",
         needs="kernels|operator_types",
     ),
     kind(
@@ -426,6 +427,20 @@ KINDS = (
     ),
     kind("operators.gate_count", "count", "run rank", "such chains per step", needs="kernels|operator_types"),
     kind("operators.gate_types", "text", "run", "types of one chain, in their order", needs="kernels|operator_types"),
+    kind(
+        "operators.gate_activation",
+        "text",
+        "run",
+        "what they gate by: silu, gelu or sigmoid",
+        needs="kernels|operator_types",
+    ),
+    kind(
+        "operators.gate_ordered",
+        "bool",
+        "run",
+        "whether the order of the kernels shows the chains, not only their numbers",
+        needs="kernels|operator_types",
+    ),
     kind(
         "operators.norm_us",
         "us",

@@ -4,15 +4,18 @@ normalisations (Pow → ReduceMean → Rsqrt → Mul)."""
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING
 
 import numpy as np
 
-from advisor.basics.arrays import Floats
+from advisor.basics.arrays import Floats, Mask
+from advisor.facts.device.kernel_time import Timeline
 from advisor.facts.operators.kinds import (
+    ACTIVATIONS,
+    activation,
     is_conversion,
     is_fused_gate,
-    is_gate,
     is_halving,
     is_mean,
     is_product,
@@ -20,7 +23,9 @@ from advisor.facts.operators.kinds import (
     is_shift,
     is_square,
 )
-from advisor.facts.operators.reduction import TypeRow
+
+if TYPE_CHECKING:
+    from advisor.facts.operators.reduction import TypeRow
 
 Kind = Callable[[str], bool]
 
@@ -32,14 +37,48 @@ class Pieces:
     count: Floats
     total_us: Floats
     types: tuple[str, ...]
+    activation: str = ""
+    """What a gate lets through by; see `kinds.ACTIVATIONS`."""
+    ordered: bool = False
+    """Whether the order of the kernels shows them, not their numbers alone."""
+
+
+def gating(timeline: Timeline) -> Mask | None:
+    """Which activations are multiplied with something by the next kernel on their stream, conversions left out, as a
+    gate is; None where the order is not told."""
+    if not timeline.whole:
+        return None
+    kernels = timeline.kernels
+    activates, multiplies, converts = (
+        np.array([bool(of(s.type)) for s in kernels.signatures], bool)[kernels.signature]
+        for of in (activation, is_product, is_conversion)
+    )
+    found = np.zeros(len(kernels), bool)
+    if activates.any():
+        order = np.lexsort((kernels.start, kernels.stream))
+        order = order[(kernels.start[order] >= 0) & ~converts[order]]
+        first, then = order[:-1], order[1:]
+        beside = kernels.stream[first] == kernels.stream[then]
+        found[first] = activates[first] & multiplies[then] & beside
+    return found
 
 
 def gates_of(types: Mapping[str, TypeRow]) -> Pieces | None:
-    """Gated activations in pieces; None where one kernel does it already, or where tensors are not cut and multiplied
-    at least as often as they are activated."""
+    """Gated activations in pieces, of the activation that takes longest; None where one kernel does it already, or
+    where tensors are not cut and multiplied at least as often as they are activated."""
     if any(map(is_fused_gate, types)):
         return None
-    return _chains(types, is_gate, {is_halving: 1, is_gate: 1, is_product: 1})
+    found = [pieces for name in ACTIVATIONS if (pieces := _gates(types, name)) is not None]
+    return max(found, key=lambda pieces: float(pieces.total_us.sum()), default=None)
+
+
+def _gates(types: Mapping[str, TypeRow], name: str) -> Pieces | None:
+    def activates(kind: str) -> bool:
+        return activation(kind) == name
+
+    pieces = _chains(types, activates, {is_halving: 1, activates: 1, is_product: 1})
+    ordered = any(row.gating is not None for kind, row in types.items() if activates(kind))
+    return pieces and replace(pieces, activation=name, ordered=ordered)
 
 
 def norms_of(types: Mapping[str, TypeRow]) -> Pieces | None:
@@ -55,13 +94,14 @@ def norms_of(types: Mapping[str, TypeRow]) -> Pieces | None:
 def _chains(
     types: Mapping[str, TypeRow], key: Kind, needed: Mapping[Kind, int], besides: Mapping[Kind, int] | None = None
 ) -> Pieces | None:
-    """As many chains as there are calls of the `key` kind, where there are at least as many of each kind that is
-    `needed`. Types that also do other work stand with as many calls of mean length as belong to the chains."""
+    """As many chains as there are calls of the `key` kind (where order tells: as gate something), where there are at
+    least as many of each kind that is `needed`. Types that also do other work stand with as many calls of
+    mean length as belong to the chains."""
     rows = {kind: [row for name, row in types.items() if kind(name)] for kind in (*needed, *(besides or {}))}
     counts = {kind: np.sum([row.count for row in mine], axis=0) for kind, mine in rows.items() if mine}
     if not all(rows[kind] for kind in needed):
         return None
-    chains = counts[key]
+    chains = np.sum([row.count if row.gating is None else row.gating for row in rows[key]], axis=0)
     if not chains.sum() > 0 or any(counts[kind].sum() < chains.sum() for kind in needed):
         return None
     us = sum(

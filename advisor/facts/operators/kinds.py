@@ -30,10 +30,14 @@ _RANDOM = re.compile(
     r"Multinomial|Normal_?(Tensor|Float)\w*)(V\d+|Int)?$",
     re.IGNORECASE,
 )
-_GATE = re.compile(r"^(aclnn)?(SiLU|Swish|Sigmoid|(Fast)?Gelu)(V\d+)?$", re.IGNORECASE)
+ACTIVATIONS = {
+    name: re.compile(rf"^(aclnn)?({types})(V\d+)?$", re.IGNORECASE)
+    for name, types in (("silu", "SiLU|Swish"), ("gelu", "(Fast)?Gelu"), ("sigmoid", "Sigmoid"))
+}
+"""Activations that gate the other half of a projection, SwiGLU, GeGLU and GLU, and their types."""
 _FUSED_GATE = re.compile(r"SwiGlu|GeGlu|ReGlu|SwigluQuant|GluJvp", re.IGNORECASE)
 _HALVING = re.compile(r"^(aclnn)?(Split(V|D|VD|WithSize)?|Chunk|(Strided)?Slice(D|V\d+)?)$", re.IGNORECASE)
-_PRODUCT = re.compile(r"^(aclnn)?Muls?$", re.IGNORECASE)
+_PRODUCT = re.compile(r"^(aclnn)?(Inplace)?Mul$", re.IGNORECASE)
 _SQUARE = re.compile(r"^(aclnn)?(Square|Pows?)(V\d+)?$", re.IGNORECASE)
 _MEAN = re.compile(r"^(aclnn)?(ReduceMean|Mean)(D|V\d+)?$", re.IGNORECASE)
 _ROOT = re.compile(r"^(aclnn)?Rsqrt(V\d+)?$", re.IGNORECASE)
@@ -144,9 +148,9 @@ def is_random(kind: str) -> bool:
     return bool(_RANDOM.search(kind))
 
 
-def is_gate(kind: str) -> bool:
-    """Whether the type is an activation that gates the other half of a projection: SwiGLU, GeGLU."""
-    return bool(_GATE.search(kind))
+def activation(kind: str) -> str:
+    """The activation that the type computes, of those that gate; empty where it is none."""
+    return next((name for name, types in ACTIVATIONS.items() if types.search(kind)), "")
 
 
 def is_fused_gate(kind: str) -> bool:
@@ -160,7 +164,7 @@ def is_halving(kind: str) -> bool:
 
 
 def is_product(kind: str) -> bool:
-    """Whether the type multiplies element by element."""
+    """Whether the type multiplies two tensors element by element; Muls, by a number, gates and normalises nothing."""
     return bool(_PRODUCT.search(kind))
 
 

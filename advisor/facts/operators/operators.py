@@ -414,6 +414,9 @@ def _run_facts(
     for name, pieces_of in _PIECES.items():
         if (pieces := pieces_of(first.types)) is not None:
             yield from fact(f"operators.{name}_types", RUN, " → ".join(pieces.types), *first.sources)
+            if pieces.activation:
+                yield from fact("operators.gate_activation", RUN, pieces.activation, *first.sources)
+                yield from fact("operators.gate_ordered", RUN, pieces.ordered, *first.sources)
     yield from fact("operators.attention_types", RUN, ", ".join(_unfused_attention(first)) or None, *first.sources)
 
 

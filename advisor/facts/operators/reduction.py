@@ -13,8 +13,10 @@ from advisor.facts.base import Reduction
 from advisor.facts.device.kernel_time import alone_us, only_us, sums, sweep, timeline_of
 from advisor.facts.device.pipes import busiest_pipe, second_pipe
 from advisor.facts.operators.attention import between_products
+from advisor.facts.operators.gates import gating
 from advisor.facts.operators.kinds import (
     SLOW_DTYPES,
+    activation,
     dtypes,
     inserted_by_framework,
     is_aicpu,
@@ -110,6 +112,8 @@ class TypeRow:
     """Time of those of its kernels that update weights."""
     attention_us: float = 0.0
     """Time of those of its kernels that run between the two products of an attention that is not fused."""
+    gating: Floats | None = None
+    """Calls a step that the next kernel multiplies with something, of an activation; None where no order tells."""
     longest: tuple[LongCall, ...] = ()
     """The longest call of each step."""
     longest_us: float | None = None
@@ -212,6 +216,8 @@ def reduce(rank: Rank) -> Operators | None:
     between = between_products(timeline)
     attending = np.zeros(len(kernels), bool) if between is None else between
     attended = sums(type_of[attending], kernels.duration[attending], len(types))
+    gates = gating(timeline)
+    gated = None if gates is None else sums(cell[gates], None, len(types) * steps).reshape(shape)
     carries = bandwidth(str(rank.info.get("npu") or ""))
     rows = {
         types[t]: replace(
@@ -220,6 +226,7 @@ def reduce(rank: Rank) -> Operators | None:
                 neighbours.get(t), carries,
             ),
             update_us=float(updated[t]), attention_us=float(attended[t]),
+            gating=None if gated is None or not activation(types[t]) else gated[t],
             longest=tuple(longest.get(t, ())), aicpu_longest=tuple(on_aicpu.get(t, ())),
             patches=patches_of(
                 [kernels.signatures[s] for s in members[t]], by_signature[0][members[t]], by_signature[1][members[t]],

@@ -491,6 +491,8 @@ def counted(folder: Path, types: dict[str, int]) -> FactSet:
         ({"MatMulV2": 112, "Split": 28, "Swish": 28, "Mul": 84, "SwiGlu": 28}, None),
         ({"MatMulV2": 112, "Swish": 28, "Mul": 84}, None),
         ({"MatMulV2": 112, "Split": 28, "Swish": 28, "Mul": 20}, None),
+        ({"MatMulV2": 112, "Split": 28, "Swish": 28, "Muls": 84}, None),
+        ({"MatMulV2": 112, "Split": 28, "Gelu": 28, "Mul": 84}, "Split → Gelu → Mul"),
         ({"MatMulV2": 112, "Split": 28, "SwishGrad": 28, "Mul": 84}, None),
     ],
 )
@@ -520,6 +522,33 @@ def test_a_normalisation_that_is_not_fused_shows_in_the_statistic_of_types(
     """As often as reciprocal roots are taken something is squared, averaged and multiplied: so many calls count."""
     facts = counted(tmp_path, types)
     assert facts.number("operators.norm_us", RUN) == (None if calls is None else pytest.approx(calls * 51 * 2.0))
+
+
+@pytest.mark.parametrize(
+    ("layer", "count", "activation"),
+    [
+        (("Split", "Swish", "Mul"), 12, "silu"),
+        (("Split", "Gelu", "Cast", "Mul"), 12, "gelu"),  # a conversion between them changes nothing
+        (("Split", "Gelu", "MatMulV2", "Mul"), None, None),  # something else is multiplied
+        (("Split", "Gelu", "Muls"), None, None),  # a number gates nothing
+    ],
+)
+def test_the_order_of_kernels_tells_whether_an_activation_gates(
+    tmp_path: Path, layer: tuple[str, ...], count: int | None, activation: str | None
+) -> None:
+    heading = "Step Id,Name,Type,Accelerator Core,Start Time(us),Duration(us)"
+    kernels = [kind for _ in range(24) for kind in layer]
+    rows = [f"{n * 2 // len(kernels)},{kind}{n},{kind},AI_VECTOR_CORE,{1_000_000 + 12 * n}.0,10"
+            for n, kind in enumerate(kernels)]  # fmt: skip
+    (tmp_path / "kernel_details.csv").write_text("\n".join([heading, *rows]) + "\n", encoding="utf-8")
+    report = advise([tmp_path], load_rules(), Options(jobs=1))
+    facts = FactSet(report.facts)
+    fused = {"silu": "fuse-gated-activation", "gelu": "fuse-gelu-gate"}
+    advice = [remedy.id for f in report.findings if f.rule == "COMP062" for remedy in f.remedies]
+    assert advice == ([fused[activation]] if activation else [])
+    assert facts.number("operators.gate_count", RUN) == count
+    assert facts.value("operators.gate_activation", RUN) == activation
+    assert facts.value("operators.gate_ordered", RUN) == (None if count is None else True)
 
 
 def launches(folder: Path, kind: str, core: str, us: float, cells: str, counters: str = "") -> None:
