@@ -32,6 +32,8 @@ ROUNDING_US = limit("course", "rounding_us")
 """Ends are start + duration, both rounded: what follows may seem to start a little before."""
 RELEASE_NS = 60_000
 """A kernel that starts this soon after a collective's end, after idling, was waiting for it."""
+AWAITED_SHARE, AWAITED_MOST_US = limit("course", "awaited_share"), limit("course", "awaited_most_us")
+"""And so was one that starts within this part of the collective's own time, up to so much: the host itself waited."""
 
 
 def is_data_fetch(signature: Signature) -> bool:
@@ -281,8 +283,10 @@ def _expected(kernels: Kernels, chosen: Mask, order: list[int]) -> tuple[Floats,
 def _releasing(begin: Floats, end: Floats, computed: float, start: float) -> Ints:
     """Of the collectives, in order of start, those whose end may have let an event start: later than the computation
     before it, shortly before."""
-    end = end[: np.searchsorted(begin, start)]
-    near = (end <= start + ROUNDING_US) & (start - end < RELEASE_NS / 1000)
+    before = int(np.searchsorted(begin, start))
+    begin, end = begin[:before], end[:before]
+    soon = np.clip(AWAITED_SHARE * (end - begin), RELEASE_NS / 1000, AWAITED_MOST_US)
+    near = (end <= start + ROUNDING_US) & (start - end < soon)
     return np.flatnonzero((end > computed) & near)
 
 

@@ -56,3 +56,32 @@ def test_links_and_ranks_at_hand_give_back_nothing_of_the_wait_for_an_absent_ran
     assert at_once is not None and at_once <= moved * step * 1.05
     faster = gain(found, dict.fromkeys(found.chains, Change(compute=0.8)))
     assert faster is not None and faster < 0.05 * step
+
+
+def test_a_host_that_waits_for_a_collective_launches_a_little_behind_its_end(tmp_path: Path) -> None:
+    """Rank 1 arrives 40 ms late at a reduction whose result both hosts read; they launch again 0.4 ms behind it. Rank 0
+    starts with it, so the step gains what rank 1 computes less."""
+    head = "Step Id,Name,Type,Accelerator Core,Start Time(us),Duration(us),Wait Time(us)"
+    for rank in (0, 1):
+        rows, times = [head], ["Device_id,Step,Computing,Communication(Not Overlapped),Overlapped,Communication,Free"]
+        for step in range(4):
+            begin = 1_000_000 + 70_000 * step
+            computes = 10_000 if rank == 0 else 50_000
+            rows += [
+                f"{step},MatMul,MatMulV2,AI_CORE,{begin},{computes},0",
+                f"{step},hcom_allReduce__123_{step}_1,hcom_allReduce_,COMMUNICATION,{begin + computes},"
+                f"{55_000 - computes},0",
+                f"{step},Add,Add,AI_VECTOR_CORE,{begin + 55_400},10000,0",
+            ]
+            times.append(f"{rank},{step},{computes + 10_000},{55_000 - computes},0,{55_000 - computes},400")
+        output = tmp_path / f"host_{rank}_20240101000000000_ascend_pt" / "ASCEND_PROFILER_OUTPUT"
+        output.mkdir(parents=True)
+        (output.parent / f"profiler_info_{rank}.json").write_text("{}")
+        (output / "kernel_details.csv").write_text("\n".join(rows) + "\n")
+        (output / "step_trace_time.csv").write_text("\n".join(times) + "\n")
+    run = measure([tmp_path], None, Options(jobs=1)).run
+    assert run is not None
+    found = model(run)
+    assert found is not None
+    even = gain(found, {1: Change(compute=0.2)})
+    assert even is not None and abs(even - 40_000) < 4_000
