@@ -8,6 +8,7 @@ import math
 from collections import defaultdict
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
+from itertools import pairwise
 
 import numpy as np
 
@@ -256,9 +257,9 @@ class _Course:
         if s.sharded:
             joint("reduceScatter", group, members, size, "dp", (ready[-1],))
             return
-        if done in bounds:
-            begun = ([0, *bounds])[bounds.index(done)]
-            joint("allReduce", group, members, size * (done - begun), "dp", (ready[-1],))
+        for begun, end in pairwise([0, *bounds]):
+            if done == (count if s.reduced_behind else end):
+                joint("allReduce", group, members, size * (end - begun), "dp", (ready[-1],))
 
     def p2p(self, rank, step, kind, pair, group, stream, key, deps, joints, counter, ops) -> Op:  # type: ignore[no-untyped-def]
         s = self.s
