@@ -39,6 +39,8 @@ COMPUTING = limit("interpreter_lock", "computing")
 PACED = limit("queueing", "paced")
 """Part of what one thread of the pipeline needs per batch, from which a loop that waits so long is as fast as that
 thread."""
+STARVED_BEHIND, AWAITED = limit("queueing", "starved_behind"), limit("queueing", "awaited")
+"""Part of what one thread needs per batch for which the operation behind it waits, and then the loop, at least."""
 COVERED = limit("queueing", "covered")
 """Part of the batches of which steps were marked, from which these steps are those batches' own."""
 ALIKE, ENOUGH = limit("queueing", "alike"), limit("queueing", "enough")
@@ -253,10 +255,15 @@ def _computed_us(facts: FactSet, subject: Subject, step_us: float) -> float:
 
 def _paced_by(data: DataPipeline, wait_us: float) -> float | None:
     """The step of a loop of which only the pipeline is known: what the slowest operation needs for a batch, as far as
-    its workers are told, where the loop waits for most of that. Shorter it cannot be."""
+    its workers are told, where the loop waits for most of that; or for much of it, and the operation behind that one
+    for about all. Shorter it cannot be."""
     served = [op for op in data.operations.values() if op.work_us and (op.workers or op.type == "Generator")]
-    slowest = max(((op.work_us or 0.0) / op.servers / (data.produced or 1.0) for op in served), default=0.0)
-    return max(slowest, wait_us) if wait_us > PACED * slowest > 0 else None
+    made = data.produced or 1.0
+    slowest, awaited = max(
+        (((op.work_us or 0.0) / op.servers / made, (op.awaited_us or 0.0) / made) for op in served), default=(0.0, 0.0)
+    )
+    paced = PACED if awaited < STARVED_BEHIND * slowest else AWAITED
+    return max(slowest, wait_us) if wait_us > paced * slowest > 0 else None
 
 
 def _starved(data: DataPipeline, wait_us: float | None) -> float | None:
