@@ -443,10 +443,11 @@ class _Course:
             sizes = collective_links(s, joint.kind, joint.members, joint.size)
         noise = np.exp(self.rng.normal(0, 0.03 * s.noise, len(sizes)))
         longest = 0.0
+        spared = [fault for fault in s.faults if fault.often < 1 and self.rng.random() >= fault.often]
         for (pair, size), factor in zip(sizes.items(), noise, strict=True):
             a, b = pair
             begun = LATENCY_US[transport(s, a, b)] * 0.4 * start_ups(s, joint.kind, joint.members)
-            lasts = begun + size / bandwidth(s, a, b) * factor
+            lasts = begun + size / bandwidth(s, a, b, spared) * factor
             joint.links[a, b] = (size, lasts)
             longest = max(longest, lasts)
         steps = 1 if joint.kind == "send" else 1 + math.log2(len(joint.members))

@@ -43,6 +43,8 @@ class Fault:
     kind: str
     where: int | tuple[int, int] = 0
     size: float = 0.5
+    often: float = 1.0
+    """Part of the operations, at random, in which a slow link or card is slow."""
 
 
 @dataclass(frozen=True)
