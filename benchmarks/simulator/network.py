@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from benchmarks.simulator.scenario import Scenario
+from collections.abc import Container
+
+from benchmarks.simulator.scenario import Fault, Scenario
 
 
 def groups_of(scenario: Scenario) -> dict[str, tuple[int, ...]]:
@@ -32,8 +34,8 @@ def transport(scenario: Scenario, a: int, b: int) -> str:
     return "LOCAL" if a == b else "HCCS" if scenario.host(a) == scenario.host(b) else "RDMA"
 
 
-def bandwidth(scenario: Scenario, a: int, b: int) -> float:
-    """Bytes per microsecond of the link a → b, faults included."""
+def bandwidth(scenario: Scenario, a: int, b: int, spared: Container[Fault] = ()) -> float:
+    """Bytes per microsecond of the link a → b, faults included but for those that spare this operation."""
     gb_s = scenario.hccs_gb_s if transport(scenario, a, b) == "HCCS" else scenario.rdma_gb_s
     for fault in scenario.faults:
         slower = (
@@ -45,7 +47,7 @@ def bandwidth(scenario: Scenario, a: int, b: int) -> float:
                 and (scenario.host(a) == fault.where) != (scenario.host(b) == fault.where)
             )
         )
-        if slower:
+        if slower and fault not in spared:
             gb_s /= 1 + fault.size
     return gb_s * 1e3
 

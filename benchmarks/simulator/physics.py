@@ -8,6 +8,7 @@ import math
 from collections import defaultdict
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
+from itertools import pairwise
 
 import numpy as np
 
@@ -256,9 +257,9 @@ class _Course:
         if s.sharded:
             joint("reduceScatter", group, members, size, "dp", (ready[-1],))
             return
-        if done in bounds:
-            begun = ([0, *bounds])[bounds.index(done)]
-            joint("allReduce", group, members, size * (done - begun), "dp", (ready[-1],))
+        for begun, end in pairwise([0, *bounds]):
+            if done == (count if s.reduced_behind else end):
+                joint("allReduce", group, members, size * (end - begun), "dp", (ready[-1],))
 
     def p2p(self, rank, step, kind, pair, group, stream, key, deps, joints, counter, ops) -> Op:  # type: ignore[no-untyped-def]
         s = self.s
@@ -442,10 +443,11 @@ class _Course:
             sizes = collective_links(s, joint.kind, joint.members, joint.size)
         noise = np.exp(self.rng.normal(0, 0.03 * s.noise, len(sizes)))
         longest = 0.0
+        spared = [fault for fault in s.faults if fault.often < 1 and self.rng.random() >= fault.often]
         for (pair, size), factor in zip(sizes.items(), noise, strict=True):
             a, b = pair
             begun = LATENCY_US[transport(s, a, b)] * 0.4 * start_ups(s, joint.kind, joint.members)
-            lasts = begun + size / bandwidth(s, a, b) * factor
+            lasts = begun + size / bandwidth(s, a, b, spared) * factor
             joint.links[a, b] = (size, lasts)
             longest = max(longest, lasts)
         steps = 1 if joint.kind == "send" else 1 + math.log2(len(joint.members))

@@ -43,6 +43,8 @@ class Fault:
     kind: str
     where: int | tuple[int, int] = 0
     size: float = 0.5
+    often: float = 1.0
+    """Part of the operations, at random, in which a slow link or card is slow."""
 
 
 @dataclass(frozen=True)
@@ -76,6 +78,8 @@ class Scenario:
     reduced_each_pass: bool = False
     """Gradients are reduced behind every micro-batch's backward pass, not behind the last one's only (no_sync is
     missing)."""
+    reduced_behind: bool = False
+    """All buckets are reduced behind the whole backward pass, not each when its gradients are ready."""
     in_flight: int | None = None
     """Micro-batches that the first stage takes in before it waits for a gradient; None: as many as stages."""
     virtual: int = 1

@@ -24,7 +24,7 @@ from advisor.facts.cluster.replay import gain, model
 from advisor.facts.cluster.stages import micro_batches, stages_of
 from advisor.facts.collectives.exchanges import EXCHANGES, POINT_TO_POINT, REDUCTIONS
 from advisor.facts.collectives.exposure import exposures, joints
-from advisor.facts.collectives.link_speed import LINKS, Key, Link
+from advisor.facts.collectives.link_speed import LINKS, USUAL_PERCENTILE, Key, Link
 from advisor.facts.collectives.parallelism import partition
 from advisor.facts.collectives.schedule import pipeline_us
 from advisor.facts.step.steps import steady
@@ -36,11 +36,12 @@ _SUMMED = (False, True)
 
 def link_gain(run: Run, links: list[Link], replayed: bool) -> float | None:
     """Microseconds a step gains where these links are as fast as usual: replayed where the step can be, else what its
-    collectives get shorter, no more than is exposed. No link shortens what a rank computes."""
+    collectives get shorter, no more than is exposed; so for links that are slow now and then, of which no single step
+    tells how much that is. No link shortens what a rank computes."""
     slow = [link for link in links if (link.ratio or 1.0) < 1]
     if not slow:
         return 0.0
-    found = model(run) if replayed else None
+    found = model(run) if replayed and not any(link.slow_count for link in slow) else None
     shorter = None if found is None else shortened(run, found, slow)
     gained = gain(found, {}, shorter) if found is not None and shorter else None
     if gained is None:  # no step can be replayed, or none of its collectives is known to use these links
@@ -107,8 +108,8 @@ class _Network:
     of_link: dict[Key, list[Collective]]
     lasting: dict[Collective, float]
     """Transfer of the collectives of each group and kind."""
-    last: dict[Collective, float]
-    """Transfer of the last gradient collective: its gradients are ready when backward has ended."""
+    last: dict[Collective, tuple[float, ...]]
+    """Transfer of the last gradient collective of each step: its gradients are ready when backward has ended."""
 
 
 @computed
@@ -160,13 +161,13 @@ def _lasting(run: Run) -> dict[Collective, float]:
     return found
 
 
-def _last(run: Run) -> dict[Collective, float]:
-    found: dict[Collective, float] = {}
+def _last(run: Run) -> dict[Collective, tuple[float, ...]]:
+    found: dict[Collective, tuple[float, ...]] = {}
     for joint in joints(run):
         if joint.kind in REDUCTIONS and joint.scale == 1:
             order = np.argsort(joint.ordinal, kind="stable").tolist()
             last = {joint.steps[row]: row for row in order}
-            found[joint.group, joint.kind] = float(np.median(joint.transfer_us[list(last.values())]))
+            found[joint.group, joint.kind] = tuple(joint.transfer_us[list(last.values())].tolist())
     return found
 
 
@@ -199,6 +200,7 @@ def _exposed(run: Run, cuts: Mapping[Collective, tuple[float, float]], slow: Ite
     between, left = 0.0, 0.0
     members = set(touched)
     of_group: dict[tuple[str, str], float] = defaultdict(float)
+    sporadic = any(link.slow_count for link in slow)
     for name, (lasts, share) in cuts.items():
         group, kind = name
         if kind in POINT_TO_POINT:
@@ -208,7 +210,10 @@ def _exposed(run: Run, cuts: Mapping[Collective, tuple[float, float]], slow: Ite
         of_group[use, group] += lasts * share * alone
         gone[use] = max(gone[use], of_group[use, group])
         members |= set(layout.groups.get(group, ()))
-        left = max(left, last.get(name, 0.0) * (1 - share))  # nothing is left to hide the last one
+        # nothing is left to hide the last one; links that are slow now and then show how long it takes otherwise
+        lasting = last.get(name, (0.0,))
+        usual = np.percentile(lasting, USUAL_PERCENTILE) if sporadic else np.median(lasting) * (1 - share)
+        left = max(left, float(usual))
     scheduled = _scheduled(run, slow) if between else None
     between = between if scheduled is None else scheduled
     mine = [found[rank] for rank in sorted(members) if rank in found]

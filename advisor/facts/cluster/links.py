@@ -62,7 +62,8 @@ KINDS = (
     kind("link.bandwidth_ratio", "ratio", "link",
          "bandwidth against what messages of these sizes get on other links of its "
          "transport and distance; for all links of a rank (2-*) that of its best one",
-         formula="weighted median of (α + size ÷ β) ÷ time, α and β fitted over all links", needs=_NEEDS),
+         formula="weighted median of (α + size ÷ β) ÷ time, α and β fitted over all links; where several transfers and "
+                 "not all are slow, the same of Σ size and Σ time", needs=_NEEDS),
     kind("link.card_ratio", "ratio", "link", "the best link, over this transport, of the worse of its two ends, "
          "or of the slow links that share ranks with it", needs=_NEEDS),
     kind("link.host_ratio", "ratio", "link", "the best card of the worse of the hosts at its ends", needs=_NEEDS),
@@ -99,6 +100,10 @@ KINDS = (
     kind("link.transport", "text", "link", "HCCS, RDMA, PCIE, …", needs=_NEEDS),
     kind("link.message_bytes", "bytes", "link", "mean size of its messages", needs=_NEEDS),
     kind("link.transfer_us", "us", "link", "time it transfers, per step", needs=_NEEDS),
+    kind("link.slow_transfers", "count", "link", "its slow transfers among those that the files list, of links that "
+         "are slow now and then", needs=_NEEDS),
+    kind("link.transfer_count", "count", "link", "how many transfers such a link makes in the recording",
+         formula="Σ size ÷ mean size of those listed", needs=_NEEDS),
     kind("link.excess_us", "us", "link", "transfer time above what the same messages take elsewhere, per step",
          formula="transfer time × (1 − bandwidth ratio), of the sender that loses most", needs=_NEEDS),
     kind("link.is_worse_direction", "bool", "link",
@@ -374,6 +379,10 @@ def _facts_of_link(
         "link.message_bytes", subject, float(np.mean([s for one in links for s in one.sizes])), *sources, samples=n
     )
     yield from fact("link.transfer_us", subject, us, *sources, samples=n)
+    if slow := sum(one.slow_count for one in links):
+        yield from fact("link.slow_transfers", subject, slow, *sources, samples=n)
+        made = sum(one.bytes * len(one.sizes) / sum(one.sizes) for one in links)
+        yield from fact("link.transfer_count", subject, round(made), *sources, samples=n)
     excess = excess_us(links)
     yield from fact("link.excess_us", subject, excess, *sources, samples=n)
     if part is not None:

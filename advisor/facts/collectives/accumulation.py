@@ -53,7 +53,7 @@ def reduced_again(run: Run) -> Again | None:
         updates = max(courses[rank].updates, 1)
         if times == 1 and (length := queued_round(course.start_us, course.size_bytes, courses[rank].forward_us)):
             again = max(courses[rank].passes // updates, 1)
-            queued.setdefault(again, tuple(course.size_bytes[_whole(course.size_bytes)][:length].tolist()))
+            queued.setdefault(again, tuple(course.size_bytes[whole_gradients(course.size_bytes)][:length].tolist()))
             found[again] += 1
             continue
         again = max(times // updates, 1)
@@ -91,7 +91,8 @@ def until_reduced(run: Run) -> list[UntilReduced]:
         size = reductions.size_bytes
         if not len(size):
             continue
-        until = float(reductions.start_us[_whole(size) if np.isfinite(size).all() else np.ones(len(size), bool)].max())
+        whole = whole_gradients(size) if np.isfinite(size).all() else np.ones(len(size), bool)
+        until = float(reductions.start_us[whole].max())
         forward = courses[rank].forward_us
         behind = _computed(chain, float(forward[-1, 1]), until) if len(forward) else 0.0
         found.append(UntilReduced(_computed(chain, 0.0, until), behind or None))
@@ -131,7 +132,7 @@ def _course_of(chain: Chain, ex: Exchanges, chosen: Mask) -> _Reductions:
     return _Reductions(computed[at], chain.start[at], np.array([sizes[name] for name in names]), names)
 
 
-def _whole(size_bytes: Floats) -> Mask:
+def whole_gradients(size_bytes: Floats) -> Mask:
     """Which reductions are gradients: what is small against the largest is a loss or a norm."""
     large: Mask = size_bytes >= limit("accumulation", "gradient_share") * size_bytes.max()
     return large
@@ -150,7 +151,7 @@ def repetitions(computed_us: Floats, size_bytes: Floats) -> int | None:
     """
     if not len(size_bytes) or not np.isfinite(size_bytes).all():
         return None
-    whole = _whole(size_bytes)
+    whole = whole_gradients(size_bytes)
     computed, size = computed_us[whole], size_bytes[whole]
     count = len(size)
     for length in range(1, count // 2 + 1):
@@ -170,7 +171,7 @@ def queued_round(start_us: Floats, size_bytes: Floats, forward_us: Floats) -> in
     recurs as often as there are forward passes, and the first round starts between the first of these and the last. 0
     where they are not so; gradients that are accumulated are reduced behind the last forward pass.
     """
-    whole = _whole(size_bytes)
+    whole = whole_gradients(size_bytes)
     start, size = start_us[whole], size_bytes[whole]
     length, rest = divmod(len(size), max(len(forward_us), 1))
     if len(forward_us) < 2 or not length or rest or not _recurs(size, length):

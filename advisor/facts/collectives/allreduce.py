@@ -10,9 +10,10 @@ from statistics import median_low
 import numpy as np
 
 from advisor.facts.base import FactSet, Family, Run, fact, kind
-from advisor.facts.collectives.accumulation import reduced_again, until_reduced
+from advisor.facts.collectives.accumulation import reduced_again, until_reduced, whole_gradients
 from advisor.facts.collectives.exchanges import EXCHANGES, REDUCTIONS
 from advisor.facts.collectives.exposure import exposures, joints
+from advisor.facts.collectives.joints import Joint
 from advisor.facts.collectives.link_speed import differ, fit
 from advisor.facts.collectives.parallelism import partition
 from advisor.facts.device.course import COURSE
@@ -52,23 +53,34 @@ def exposed_after(
     return max(end - backward_us, 0.0)
 
 
+def exposed_promptly(buckets_us: Sequence[float], backward_us: float) -> float:
+    """What outlasts backward when each of these buckets (their transfers, microseconds) is reduced as soon as its
+    gradients are ready: of even buckets the last one, which nothing can hide."""
+    whole, ready, end = sum(buckets_us), 0.0, 0.0
+    for bucket in buckets_us:
+        ready += bucket / whole if whole else 0.0
+        end = max(end, backward_us * ready) + bucket
+    return max(end - backward_us, 0.0)
+
+
 def propose_split(
-    weights: int, backward_us: float, transfer_us: float, latency_us: float, most: int = MOST_SEGMENTS
-) -> Split:
-    """The split that leaves least exposed with as few segments as give nearly all of the gain.
+    weights: int, backward_us: float, transfer_us: float, latency_us: float, present: Sequence[float] = ()
+) -> Split | None:
+    """The split that leaves least exposed with as few segments as give nearly all of the gain; None where it would be
+    coarser than the one at present (its buckets' transfers, microseconds), or gain nothing on it.
 
     Segments end between granules: gradients of one layer are ready together, so that none of them can be hidden by
     another. Each further segment must hide a part of the whole that is worth its start-up.
     """
     whole = latency_us + transfer_us
     granules = max(weights // GRANULE, 1)
-    best = Split((weights,), exposed_after((granules,), granules, backward_us, transfer_us, latency_us))
-    for count in range(2, min(most, granules) + 1):
+    best, left = None, exposed_promptly(present or (whole,), backward_us)
+    for count in range(max(2, len(present)), min(MOST_SEGMENTS, granules) + 1):
         indices = _shrinking(count, granules, backward_us, transfer_us, latency_us)
         exposed = exposed_after(indices, granules, backward_us, transfer_us, latency_us)
-        if best.exposed_us - exposed < limit("gradients", "worth") * whole:
+        if left - exposed < limit("gradients", "worth") * whole:
             break
-        best = Split((*(GRANULE * index for index in indices[:-1]), weights), exposed)
+        best, left = Split((*(GRANULE * index for index in indices[:-1]), weights), exposed), exposed
     return best
 
 
@@ -107,6 +119,8 @@ class Gradients:
     size: float | None
     latency_us: float | None
     """None where all are of one size, which tells start-up from bandwidth of none."""
+    buckets_us: tuple[float, ...]
+    """The transfer of each in the order of a step; empty where no single step tells."""
     sources: tuple[Source, ...]
     samples: int
 
@@ -149,8 +163,25 @@ def gradients(run: Run) -> Gradients | None:
     first = chosen[0]
     return Gradients(
         float(count), float(transfer), min(exposed, default=None), float(size) or None,
-        float(np.median(alphas)) if alphas else None, first.sources, len(first.names),
+        float(np.median(alphas)) if alphas else None, _buckets(chosen, first.ranks[0]), first.sources, len(first.names),
     )  # fmt: skip
+
+
+def _buckets(chosen: Sequence[Joint], rank: int) -> tuple[float, ...]:
+    """The transfers of this rank's buckets in a step, in order of their start, microseconds: those of the step with the
+    middle number of them."""
+    found: dict[str, list[tuple[int, float, float]]] = defaultdict(list)
+    for joint in chosen:
+        if rank in joint.ranks and joint.scale == 1:
+            column = joint.ranks.index(rank)
+            sizes = np.nan_to_num(joint.size_bytes[:, column], nan=np.inf)
+            for step, *row in zip(joint.steps, joint.start_ns[:, column], joint.transfer_us, sizes, strict=True):
+                found[step].append((int(row[0]), float(row[1]), float(row[2])))
+    if not found:
+        return ()
+    rows = sorted(sorted(found.values(), key=len)[len(found) // 2])
+    kept = whole_gradients(np.array([size for *_, size in rows])).tolist()
+    return tuple(transfer for (_, transfer, _), gradient in zip(rows, kept, strict=True) if gradient)
 
 
 def count_weights(run: Run, collectives: float = 0.0) -> int | None:
@@ -203,12 +234,18 @@ KINDS = (
          formula="two thirds of what is computed before the last gradient collective starts", needs=_NEEDS),
     kind("allreduce.weight_count", "count", "run", "trainable weights", formula="optimizer kernels per step",
          needs="kernels"),
-    kind("allreduce.proposed_split", "list", "run", "all_reduce_fusion_config that hides most (S63)",
+    kind("allreduce.prompt_exposed_us", "us", "run",
+         "what stays exposed with the present split where each bucket is reduced as soon as its gradients are ready",
+         formula="gradients ready evenly over backward, one bucket after the other; the last one stays", needs=_NEEDS),
+    kind("allreduce.prompt_saving_us", "us", "run", "what the step gains with that",
+         formula="exposed now − exposed then", needs=_NEEDS),
+    kind("allreduce.proposed_split", "list", "run",
+         "all_reduce_fusion_config that hides most (S63), never coarser than the present split",
          formula="segments that finish when the next becomes ready, gradients ready evenly over backward",
          needs=_NEEDS),
     kind("allreduce.proposed_exposed_us", "us", "run", "what stays exposed with it", needs=_NEEDS),
-    kind("allreduce.saving_us", "us", "run", "what the step gains with it",
-         formula="exposed now − exposed with the split", needs=_NEEDS),
+    kind("allreduce.saving_us", "us", "run", "what the step gains with it, or with the present split in time",
+         formula="exposed now − the least that either leaves exposed", needs=_NEEDS),
     kind("allreduce.saving_share", "ratio", "run", "the same as a share of the step", needs=_NEEDS),
     kind("allreduce.hideable_us", "us", "run", "what the last backward pass could hide of the exposed, however split",
          formula="exposed, no more than this pass lasts − what it hides now; kernels named as gradients tell how long "
@@ -252,13 +289,20 @@ def measure(run: Run, facts: FactSet) -> Iterator[Fact]:
         last = min(last, float(np.median(named)))
     if again is not None and again.queued_bytes:
         ends = np.cumsum(again.queued_bytes).tolist()
-        left = exposed_after(ends, ends[-1], last, found.transfer_us / again.times, 0.0)
-        yield from fact("allreduce.early_exposed_us", RUN, max(found.exposed_us - left, 0.0), *src, samples=n)
-    split = propose_split(weights or 100, last, found.transfer_us, found.latency_us or 0.0)
-    if weights:
-        yield from fact("allreduce.proposed_split", RUN, split.indices, *src)
-    yield from fact("allreduce.proposed_exposed_us", RUN, split.exposed_us, *src)
-    saving = max(found.exposed_us - split.exposed_us, 0.0)
+        stays = exposed_after(ends, ends[-1], last, found.transfer_us / again.times, 0.0)
+        yield from fact("allreduce.early_exposed_us", RUN, max(found.exposed_us - stays, 0.0), *src, samples=n)
+    present = found.buckets_us if again is None or again.times == 1 else ()
+    left = prompt = exposed_promptly(present or (found.transfer_us,), last)
+    if present:
+        yield from fact("allreduce.prompt_exposed_us", RUN, prompt, *src, samples=n)
+        gain = max(found.exposed_us - prompt, 0.0)
+        yield from fact("allreduce.prompt_saving_us", RUN, gain, *src, samples=n)
+    split = propose_split(weights or 100, last, found.transfer_us, found.latency_us or 0.0, present)
+    if split is not None:
+        left = split.exposed_us
+        yield from fact("allreduce.proposed_split", RUN, split.indices if weights else None, *src)
+        yield from fact("allreduce.proposed_exposed_us", RUN, left, *src)
+    saving = max(found.exposed_us - left, 0.0)
     yield from fact("allreduce.saving_us", RUN, saving, *src, samples=n)
     yield from fact("allreduce.saving_share", RUN, saving / step_us, *src, samples=n)
     hidden = max(found.transfer_us - found.exposed_us, 0.0)

@@ -8,7 +8,7 @@ slow and shares ranks is a knot: one culprit, for a collective is as slow as its
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
@@ -33,6 +33,9 @@ Key = tuple[int, int, str]
 MOST_SAMPLES = 24
 """Operations kept per link: those that took longest."""
 
+
+SPORADIC_LEAST = int(limit("transfers", "sporadic_least"))
+"""Slow transfers from which a link is slow now and then: fewer are events."""
 
 USUAL_PERCENTILE = limit("transfers", "usual_percentile")
 """What links usually take: the time that a quarter of them keeps. Faults only make links slower, and one slow card in
@@ -176,6 +179,9 @@ class Link:
     steps: int = 1
     ratio: float | None = None
     """Bandwidth against what messages of its sizes get elsewhere; 1 is usual. None: nothing to compare with."""
+    slow_count: int = 0
+    """Transfers of a link that is slow now and then, of those the file lists, that were slow; 0 where it is so always,
+    or never."""
     sources: tuple[Source, ...] = ()
 
 
@@ -297,7 +303,8 @@ def links_of(run: Run) -> dict[Key, Link]:
 
 
 def _compare(peers: list[Link]) -> None:
-    """Bandwidth ratio of each link: time its messages take elsewhere ÷ time they take here."""
+    """Bandwidth ratio of each link: time its messages take elsewhere ÷ time they take here, by what its messages of
+    each size take as a rule; where it is slow now and then, by the sums of all of them."""
     if len(peers) < 2:
         return
     points = [_medians(link) for link in peers]
@@ -309,17 +316,35 @@ def _compare(peers: list[Link]) -> None:
         for size, lasts in zip(size_of, time_of, strict=True):
             by_class[round(np.log2(size) * 2)].append(lasts / (alpha + size / rate))
     everywhere = [value for values in by_class.values() for value in values]
+
+    def usual_us(size: float) -> float:
+        alike = by_class[round(np.log2(size) * 2)]
+        usual = np.percentile(alike if len(alike) > 1 else everywhere, USUAL_PERCENTILE, method="lower")
+        return float(usual) * (alpha + size / rate)
+
     for link, (size_of, time_of) in zip(peers, points, strict=True):
         ratios, weights = [], []
         for size, lasts in zip(size_of, time_of, strict=True):
-            alike = by_class[round(np.log2(size) * 2)]
-            usual = float(np.percentile(alike if len(alike) > 1 else everywhere, USUAL_PERCENTILE, method="lower"))
-            ratios.append(usual * (alpha + size / rate) / lasts)
+            ratios.append(usual_us(size) / lasts)
             weights.append(lasts)
         if ratios:
             order = np.argsort(ratios)
             mass = np.cumsum(np.array(weights)[order])
             link.ratio = float(np.array(ratios)[order][np.searchsorted(mass, mass[-1] / 2)])
+    _compare_sums(peers, usual_us)
+
+
+def _compare_sums(peers: Sequence[Link], usual_us: Callable[[float], float]) -> None:
+    """The ratio of links of which several transfers, and not all, are slow: Σ of what their bytes take elsewhere ÷ Σ of
+    what they take here. Of the listed transfers the sizes say what a byte usually takes; of which the same is made for
+    the other links, so that what these reach by their sums is usual."""
+    usual = [np.array([usual_us(size) for size in link.sizes]) for link in peers]
+    ratio = [link.bytes * us.sum() / sum(link.sizes) / link.us for link, us in zip(peers, usual, strict=True)]
+    best = float(np.percentile(ratio, 100 - USUAL_PERCENTILE, method="higher"))
+    for link, us, of_sums in zip(peers, usual, ratio, strict=True):
+        slow = int((us < slow_link() * np.array(link.times)).sum())
+        if SPORADIC_LEAST <= slow < len(link.times) and of_sums < slow_link() * best:
+            link.ratio, link.slow_count = of_sums / best, slow
 
 
 def _medians(link: Link) -> tuple[Floats, Floats]:

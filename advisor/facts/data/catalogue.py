@@ -21,6 +21,8 @@ _DATA = (
     ("starved_us", "us", "the part of the wait in which the pipeline was waited for, not the sending",
      "wait; in sink mode no more than interval − push", _BATCH),
     ("starved_share", "ratio", "the same as a share of the step", "", _BATCH),
+    ("device_us", "us", "what the device computes in a step: no feeding of it makes the step shorter",
+     "the share of its own row, no more than its time there", _BATCH),
     ("device_wait_us", "us", "time per batch that the sending thread rests because the device has batches enough "
      "(sink)", "WaitForAscend stage of dataset.csv", _WORK),
     ("device_wait_share", "ratio", "the same as a share of the interval between batches (sink)", "", _WORK),

@@ -25,7 +25,7 @@ from advisor.facts.data.queueing import (
     workers_needed,
 )
 from advisor.knowledge.measuring import limit
-from advisor.model import Subject
+from advisor.model import RUN, Subject
 
 CONTENDED = limit("interpreter_lock", "contended")
 """Threads of the pipeline that wait for the interpreter lock, on average: from here on it is fought for. Eight real
@@ -39,6 +39,8 @@ COMPUTING = limit("interpreter_lock", "computing")
 PACED = limit("queueing", "paced")
 """Part of what one thread of the pipeline needs per batch, from which a loop that waits so long is as fast as that
 thread."""
+STARVED_BEHIND, AWAITED = limit("queueing", "starved_behind"), limit("queueing", "awaited")
+"""Part of what one thread needs per batch for which the operation behind it waits, and then the loop, at least."""
 COVERED = limit("queueing", "covered")
 """Part of the batches of which steps were marked, from which these steps are those batches' own."""
 ALIKE, ENOUGH = limit("queueing", "alike"), limit("queueing", "enough")
@@ -51,11 +53,13 @@ def build_network(
     step_us: float | None,
     wait_us: float | None,
     own_known: bool = True,
+    device_us: float = 0.0,
 ) -> Network | None:
     """The queueing network of a rank whose step and wait for the pipeline are known; None where they are not.
 
     `own_known` is false where only the sending thread was timed, or nothing but the operations: what remains of its
-    interval, or of the slowest one's time for a batch, is no step.
+    interval, or of the slowest one's time for a batch, is no step. `device_us` is what the device computes in the step:
+    whatever feeds it, the step is no shorter.
 
     Without measured service times the steepest operation is taken as saturated (utilisation law: work = step ×
     workers), which is what makes it the bottleneck.
@@ -93,6 +97,7 @@ def build_network(
         # the loop, too, waits for the lock while the pipeline holds it, inside what looks like its own time
         own = max(loop, own - sum(station.cpu_us for station in stations.values() if station.python))
     loop = min(loop, own)
+    own = max(own, min(device_us, step_us))
     available = None
     if host is not None and host.cores:
         available = max(1.0, host.cores - (host.other_cores or 0.0))
@@ -149,6 +154,8 @@ class Feeding:
     hungriest: int | None
     starved_us: float | None = None
     """The part of the wait in which the pipeline itself was waited for; the rest is sending."""
+    device_us: float = 0.0
+    """What the device computes in a step; 0 where nothing tells."""
 
     @property
     def starved_share(self) -> float | None:
@@ -204,7 +211,7 @@ def _step_and_wait(data: DataPipeline, facts: FactSet, subject: Subject) -> tupl
 
     The loop's wait in GetNext, or the device's iteration gap where batches are sunk, or else the sending thread's wait
     for the pipeline. What the host waits while the device works costs nothing: the wait is no more than the time in
-    which the device idles; where no table tells that, no more than its kernels leave of the step.
+    which the device idles, and than what it does not compute.
     """
     times = data.times
     device: Any = facts.value("step.time_us", subject)
@@ -222,27 +229,41 @@ def _step_and_wait(data: DataPipeline, facts: FactSet, subject: Subject) -> tupl
         step, wait = device, gap
     elif wait is None and times is not None and times.mode == "sink" and step is not None:
         wait = times.wait_us
-        computing = facts.number("operators.compute_us", subject)
-        if wait is not None and computing is not None and computing < step and idle is None:
-            wait = min(wait, step - computing)
     if step is None:
         step = device
     measured = step is not None
     if step is None and wait is not None:
         step = _paced_by(data, wait)
-    if wait is not None and step and idle is not None:
-        wait = min(wait, idle * step)
+    if wait is not None and step:
+        wait = min(wait, step - _computed_us(facts, subject, step), (1.0 if idle is None else idle) * step)
     if wait is not None and times is not None and times.late_share is not None:
         wait *= times.late_share
     return step, wait, measured
 
 
+def _computed_us(facts: FactSet, subject: Subject, step_us: float) -> float:
+    """What the device computes in this step, microseconds; 0 where nothing tells. Its own row may be of a whole
+    recording, or of a few steps on full queues: neither its time nor its share is more than what holds here."""
+    computing = facts.number("step.computing_us", subject)
+    computing = facts.number("operators.compute_us", subject) if computing is None else computing
+    if computing is None or facts.value("step.computing_includes_idle", RUN):
+        return 0.0
+    row = facts.number("step.time_us", subject)
+    found = min(computing, computing / row * step_us) if row else computing
+    return found if found < step_us else 0.0
+
+
 def _paced_by(data: DataPipeline, wait_us: float) -> float | None:
     """The step of a loop of which only the pipeline is known: what the slowest operation needs for a batch, as far as
-    its workers are told, where the loop waits for most of that. Shorter it cannot be."""
+    its workers are told, where the loop waits for most of that; or for much of it, and the operation behind that one
+    for about all. Shorter it cannot be."""
     served = [op for op in data.operations.values() if op.work_us and (op.workers or op.type == "Generator")]
-    slowest = max(((op.work_us or 0.0) / op.servers / (data.produced or 1.0) for op in served), default=0.0)
-    return max(slowest, wait_us) if wait_us > PACED * slowest > 0 else None
+    made = data.produced or 1.0
+    slowest, awaited = max(
+        (((op.work_us or 0.0) / op.servers / made, (op.awaited_us or 0.0) / made) for op in served), default=(0.0, 0.0)
+    )
+    paced = PACED if awaited < STARVED_BEHIND * slowest else AWAITED
+    return max(slowest, wait_us) if wait_us > paced * slowest > 0 else None
 
 
 def _starved(data: DataPipeline, wait_us: float | None) -> float | None:
@@ -262,8 +283,11 @@ def feeding_of(rank: int, data: DataPipeline, host: HostUse | None, facts: FactS
     starved = _starved(data, wait)
     device_seen = any(facts.value(name, subject) is not None for name in ("step.interval_us", "step.idle_share"))
     own_known = measured and (data.mode != "sink" or device_seen)
-    network = build_network(data, host, step, starved, own_known)
-    feeding = Feeding(rank, data, host, step, wait, network, None, find_steepest(data.operations), None, starved)
+    device = _computed_us(facts, subject, step) if step else 0.0
+    network = build_network(data, host, step, starved, own_known, device)
+    feeding = Feeding(
+        rank, data, host, step, wait, network, None, find_steepest(data.operations), None, starved, device
+    )
     busy = {i: b for i, op in data.operations.items() if (b := feeding.busy_share(op)) is not None}
     most = max(busy.values(), default=0.0)
     unsure = [op for i, op in data.operations.items() if op.work_us and i not in busy]

@@ -60,7 +60,7 @@ def rank_facts(subject: Subject, one: Feeding) -> Iterator[Fact]:
         "step_us": one.step_us if times and times.step_mean_us else None,
         "wait_us": one.wait_us, "wait_share": one.wait_share,
         "starved_us": one.starved_us, "starved_share": one.starved_share,
-        "device_wait_us": data.device_wait_us,
+        "device_us": one.device_us or None, "device_wait_us": data.device_wait_us,
         "device_wait_share": data.device_wait_us / times.step_mean_us
         if times and times.step_mean_us and data.device_wait_us is not None else None,
         "step_median_us": times.step_us if times else None,

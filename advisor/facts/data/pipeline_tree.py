@@ -11,12 +11,13 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from typing import Any
 
+from advisor.facts.data.attendance import PROCESS, attendance
 from advisor.sources.base import Rank
 from advisor.sources.minddata.minddata import LOST_STAGE
 from advisor.sources.streams.rank_trace import load_trace
 from advisor.sources.streams.trace import DATA_PIPELINE
 
-SERVICE_STAGES = ("WorkerProcess", "__next__")
+SERVICE_STAGES = (PROCESS, "__next__")
 """Stages of dataset.csv that are an operation's own work; the others are waiting for a neighbour or a lock."""
 ROOTS = ("DataQueue", "EpochCtrl")
 _NAME = re.compile(r"^(?P<type>\w+?)(?:Op)?\s*\(ID:\s*(?P<id>\d+)\)$")
@@ -57,6 +58,8 @@ class Operation:
     input_empty: float | None = None
     queued: bool = False
     """It hands on through a queue, whether that was sampled or not."""
+    awaited_us: float | None = None
+    """How long the operation behind it waits for it, where nothing but the stages of dataset.csv tells the pipeline."""
 
     @property
     def name(self) -> str:
@@ -109,7 +112,7 @@ def read_tree(rank: Rank, skip: int = 0, scale: float = 1.0) -> dict[int, Operat
     cpu = read_cpu(rank)
     raw = {op.op_id: (op, children) for op, children in _raw_operations(rank, skip)}
     if not raw:
-        raw = {op.op_id: (op, children) for op, children in _line_of(rank, work)}
+        raw = {op.op_id: (op, children) for op, children in _line_of(rank, work, scale)}
     tree = {op_id: op for op_id, (op, _) in raw.items()}
     children = {op_id: known for op_id, (_, known) in raw.items()}
     feeding = {child for known in children.values() for child in known}
@@ -242,16 +245,20 @@ def _raw_operations(rank: Rank, skip: int) -> Iterator[tuple[Operation, tuple[in
         yield Operation(row["op_id"], row["type"], row["workers"], queue), below
 
 
-def _line_of(rank: Rank, work: Mapping[int, Any]) -> Iterator[tuple[Operation, tuple[int, ...]]]:
+def _line_of(rank: Rank, work: Mapping[int, Any], scale: float) -> Iterator[tuple[Operation, tuple[int, ...]]]:
     """Only times are known: MindSpore numbers from the consumer to the source, so the numbering is taken as a line.
-    Workers are unknown, so a busy share follows for generators only, which one thread enters."""
-    types = {}
-    for row in read_stages(rank):
-        if match := _NAME.match(str(row["operation"]).strip()):
-            types[int(match["id"])] = match["type"]
-    ids = sorted(work)
+    Workers are known as far as their stages tell them, and a generator is entered by one thread."""
+    types, names, rows = {}, {}, read_stages(rank)
+    for row in rows:
+        if match := _NAME.match(name := str(row["operation"]).strip()):
+            types[int(match["id"])], names[name] = match["type"], int(match["id"])
+    ids, told = sorted(work), attendance(rows, names)
     for place, here in enumerate(ids):
-        yield Operation(here, types[here], None), tuple(ids[place + 1 : place + 2])
+        awaited = told[here].awaited_us
+        operation = Operation(
+            here, types[here], told[here].workers, awaited_us=None if awaited is None else scale * awaited
+        )
+        yield operation, tuple(ids[place + 1 : place + 2])
 
 
 def _carries(op: Operation, has_times: bool, feeds: bool) -> bool:

@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 from advisor.facts.cluster.link_gain import put_together
 from advisor.facts.cluster.links import _main_transport
 from advisor.facts.collectives.inherent import link_limit
-from advisor.facts.collectives.link_speed import Link, fit, hosts_of, machines_of
+from advisor.facts.collectives.link_speed import Link, _compare, fit, hosts_of, machines_of
 from advisor.model import RUN, Subject
 from advisor.pipeline import Options, advise, judge_saved, measure
 from advisor.ruleset.files.loader import load_rules
@@ -253,3 +253,43 @@ def test_only_links_between_hosts_have_cables(tmp_path, pair, cables):
     assert [("optical" in remedy.action.en and "without" not in remedy.action.en) for remedy in slow.remedies] == [
         cables
     ]
+
+
+NOW_AND_THEN = replace(TRAFFIC, gradient_mb_per_layer=60.0, steps=10)
+
+
+@pytest.mark.parametrize(
+    ("fault", "per_host", "told"),
+    [
+        (Fault("slow_link", (1, 2), 6.0, 0.3), 8, ("1-2", "2-1")),
+        (Fault("slow_card", 3, 5.0, 0.2), 2, ("3-*",)),
+        (Fault("slow_card", 3, 5.0, 0.4), 2, ("3-*",)),
+    ],
+)
+def test_a_link_that_is_slow_now_and_then_is_told_so_with_what_it_costs(tmp_path, fault, per_host, told):
+    """Retransmissions hit a part of its transfers: as a rule they are as fast as those of others, and the sums are not.
+    The step without them is what was promised, within a fifth."""
+    sick = replace(NOW_AND_THEN, ranks_per_host=per_host, faults=(fault,))
+    facts, _ = facts_of(sick, tmp_path / "sick")
+    well, _ = facts_of(replace(sick, faults=()), tmp_path / "well")
+    lost = facts.number("step.time_us", RUN) - well.number("step.time_us", RUN)
+    found = [f for f in advise([tmp_path / "sick"], load_rules()).findings if f.verdict == "slow-link"]
+    assert [f.subject.id in told for f in found] == [True]
+    assert found[0].saving.us_per_step == pytest.approx(lost, rel=0.2)
+    slow, made = (facts.number(f"link.{name}", found[0].subject) for name in ("slow_transfers", "transfer_count"))
+    assert 3 <= slow < made and f"{slow:.0f} of its {made:.0f} transfers" in found[0].message.en
+    assert not any(f.verdict == "slow-link" for f in advise([tmp_path / "well"], load_rules()).findings)
+
+
+def test_one_slow_transfer_is_no_slow_link():
+    """A connection that opens takes a second once: an event, and nothing to repair."""
+    peers = [Link(a, b, "RDMA", 20e6, 2000.0, [1e6] * 20, [100.0] * 20) for a, b in ((0, 1), (1, 0), (0, 2), (2, 0))]
+    peers[0].times[0] += 1e6
+    peers[0].us += 1e6
+    _compare(peers)
+    assert peers[0].ratio == pytest.approx(1.0) and peers[0].slow_count == 0
+    peers[1].times[:5] = [900.0] * 5
+    peers[1].us += 5 * 800.0
+    _compare(peers)
+    assert peers[1].slow_count == 5
+    assert peers[1].ratio == pytest.approx(2000 / 6000)  # Σ size ÷ Σ time against that of the others

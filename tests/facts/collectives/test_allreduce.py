@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from advisor.engine.judge import judge
 from advisor.facts.collectives.accumulation import until_reduced
-from advisor.facts.collectives.allreduce import exposed_after, propose_split
+from advisor.facts.collectives.allreduce import exposed_after, exposed_promptly, propose_split
 from advisor.model import RUN
 from advisor.pipeline import Options, measure
 from advisor.ruleset.files.loader import load_rules
@@ -24,6 +24,8 @@ TIMES = st.floats(10, 1e5)
 def test_split_is_valid_and_never_worse(weights, backward, transfer, latency):
     """Indices rise and end with the last weight; what stays exposed is not more than without a split."""
     split = propose_split(weights, backward, transfer, latency)
+    if split is None:
+        return
     assert list(split.indices) == sorted(set(split.indices))
     assert split.indices[-1] == weights
     assert split.exposed_us <= exposed_after((weights,), weights, backward, transfer, latency) + 1e-6
@@ -42,7 +44,8 @@ def test_resnet_50_of_the_documents():
 
 def test_high_latency_asks_for_few_segments():
     """Where every segment costs much, splitting stops early."""
-    assert len(propose_split(160, 14_000, 6_150, 5_000).indices) <= 2
+    split = propose_split(160, 14_000, 6_150, 5_000)
+    assert split is None or len(split.indices) <= 2
 
 
 def test_few_weights_are_split_too():
@@ -143,3 +146,48 @@ def test_a_collective_that_stands_there_twice_is_exposed_once(tmp_path):
     after = measure([tmp_path], None, Options(jobs=1)).facts
     expected = before.value("allreduce.exposed_share", RUN)
     assert expected > 0 and after.value("allreduce.exposed_share", RUN) == pytest.approx(expected, rel=1e-4)
+
+
+@given(WEIGHTS, TIMES, st.lists(TIMES, min_size=1, max_size=12), st.floats(0, 500))
+def test_a_proposal_is_never_coarser_than_the_present_split_and_gains_on_it(weights, backward, present, latency):
+    """Nobody is told to fuse six segments into two, or to change a split that gains nothing when it is in time."""
+    split = propose_split(weights, backward, sum(present), latency, present)
+    if split is not None:
+        assert len(split.indices) >= len(present)
+        assert split.exposed_us < exposed_promptly(present, backward)
+
+
+def test_the_last_bucket_stays_exposed_however_long_backward_is():
+    """Nothing is computed behind the gradients that are ready last."""
+    assert exposed_promptly([500, 300, 200], 1e6) == pytest.approx(200)
+    assert exposed_promptly([1000], 1e6) == pytest.approx(1000)
+    assert exposed_promptly([500, 300, 200], 100) == pytest.approx(1000 - 50)  # starts with half of the gradients
+
+
+LARGE = replace(SMALL, gradient_mb_per_layer=80.0, layers=6, reduced_behind=True)
+
+
+@pytest.mark.parametrize("buckets", [2, 3, 6])
+def test_buckets_that_are_all_reduced_behind_backward(tmp_path, buckets):
+    """What is named first is that none starts in time; the step without that, at the present split, is what was
+    promised. A finer split is named behind it where it gains more, and never a coarser one."""
+    behind = replace(LARGE, buckets=buckets)
+    facts, _ = facts_of(behind, tmp_path / "behind")
+    in_time, _ = facts_of(replace(behind, reduced_behind=False), tmp_path / "in_time")
+    truth = facts.number("step.time_us", RUN) - in_time.number("step.time_us", RUN)
+    report = judge(measure([tmp_path / "behind"], None, Options(jobs=1)), load_rules())
+    found = next(f for f in report.findings if f.rule == "COMM020")
+    assert found.saving.us_per_step == pytest.approx(truth, rel=0.1)
+    assert found.remedies[0].id == "reduce-as-ready"
+    finer = [remedy for remedy in found.remedies if remedy.id == "split-allreduce"]
+    assert [len(remedy.proposed) >= buckets for remedy in finer] == ([] if buckets == 6 else [True])
+    kept = judge(measure([tmp_path / "in_time"], None, Options(jobs=1)), load_rules())
+    assert not any(remedy.id == "reduce-as-ready" for f in kept.findings for remedy in f.remedies)
+
+
+def test_one_bucket_is_split_first(tmp_path):
+    """A single reduction cannot start before the last gradient is there: its size is the cause."""
+    facts_of(replace(LARGE, buckets=1), tmp_path)
+    report = judge(measure([tmp_path], None, Options(jobs=1)), load_rules())
+    found = next(f for f in report.findings if f.rule == "COMM020")
+    assert [remedy.id for remedy in found.remedies] == ["split-allreduce"]
