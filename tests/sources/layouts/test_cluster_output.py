@@ -236,3 +236,11 @@ def test_the_older_account_is_used_where_a_database_holds_both(tmp_path):
         database.commit()
     (rank,) = load_profile([folder.parent]).ranks
     assert list(rank.read("steps")["computing_us"]) == [30.0]
+
+
+def test_a_cluster_table_named_by_itself_has_its_own_ranks_only(cluster):
+    """Read a second time by its headings, it had a rank more, with the rows of all others as steps of one name."""
+    profile = load_profile([cluster / "cluster_step_trace_time.csv"])
+    assert [rank.rank for rank in profile.ranks] == [0, 1, 2, 3]
+    assert [list(rank.read("steps")["computing_us"]) for rank in profile.ranks] == [[10.0], [11.0], [12.0], [13.0]]
+    assert not any(rank.problems for rank in profile.ranks)
