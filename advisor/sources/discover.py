@@ -205,7 +205,8 @@ def _loose_files(files: Sequence[Path], base: Path, profile: Profile) -> list[Ra
         wanted = set(group)
         single = (layout for layout in LAYOUTS if layout.single and layout.judge(given).recognised)
         ranks = [rank for layout in single for rank in layout.recognise(given, base) if _keep_only(rank, wanted)]
-        own = loose.ranks_of(folder, group, base)
+        taken = {path for rank in ranks for ref in rank.tables.values() for path in ref.paths}
+        own = loose.ranks_of(folder, [path for path in group if path not in taken], base)
         ranks += [rank for rank in own if rank.tables or (rank.problems and not ranks)]
         used = {path for rank in ranks for ref in rank.tables.values() for path in ref.paths}
         for path in group:

@@ -53,6 +53,8 @@ class Stage:
     index: int
     ranks: tuple[int, ...]
     computing: float
+    spread: tuple[float, float]
+    """Least and most computation among its ranks."""
     bubble: float | None
     exposed_transfer: float
     work: float
@@ -83,6 +85,7 @@ def stages_of(run: Run) -> list[Stage]:
         found.append(
             Stage(
                 index, tuple(known), float(np.median(list(computing.values()))),
+                (min(computing.values()), max(computing.values())),
                 float(np.median(bubbles)) if bubbles and any(e.bubble > 0 for e in exposed.values()) else None,
                 float(np.median(transfer)) if transfer else 0.0,
                 _typical([us / max(speeds.get(r, 1.0), 1.0) for r, us in computing.items()], not speeds.keys() & known),
@@ -169,6 +172,10 @@ KINDS = (
          needs="flops"),
     kind("stage.calls_ratio", "number", "stage", "its computing kernels per step against the mean of the stages",
          formula="the least of its ranks ÷ mean over stages", needs="kernels"),
+    kind("stage.apart_ranks", "count", "stage", "how many ranks of each stage show that it has more work",
+         formula="ranks at hand of the stage that has fewest, where each rank of this one computes longer than all of "
+                 "the others; else 0",
+         needs=_NEEDS),
     kind("stage.bubble_us", "us", "stage", "waiting for other stages, per step (S31)",
          formula="exposed time in Receive and batchSendRecv; Bubble or receive_alone_time where kernels are not told",
          needs=_NEEDS),
@@ -277,6 +284,7 @@ def measure(run: Run, facts: FactSet) -> Iterator[Fact]:
         yield from fact("stage.computing_us", subject, stage.computing, *sources, samples=n)
         yield from fact("stage.work_us", subject, stage.work, *sources, samples=n)
         yield from fact("stage.work_ratio", subject, stage.work / mean, *sources, samples=n)
+        yield from fact("stage.apart_ranks", subject, _witnesses(stage, found), *sources, samples=n)
         if stage.flop is not None and len(flops) == len(found) and any(flops):
             yield from fact("stage.flop_ratio", subject, stage.flop / float(np.mean(flops)))
         if stage.calls is not None and len(calls) == len(found):
@@ -301,6 +309,13 @@ def measure(run: Run, facts: FactSet) -> Iterator[Fact]:
             if behind is not None:
                 yield from fact("stage.after_late_us", subject, behind * part, *sources, samples=n)
                 yield from fact("stage.after_late_share", subject, behind * part / step, *sources, samples=n)
+
+
+def _witnesses(stage: Stage, found: Sequence[Stage]) -> int:
+    """Ranks of every stage at least that show this one to have more work: none where one of them does not."""
+    others = [other for other in found if other is not stage]
+    apart = stage.spread[0] > max(other.spread[1] for other in others)
+    return min(len(each.ranks) for each in found) if apart else 0
 
 
 @computed

@@ -8,6 +8,8 @@ from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from advisor.sources.database.cluster_summary import TABLE as SUMMARY
+from advisor.sources.database.cluster_summary import as_steps, is_summary, read_summary
 from advisor.sources.database.databases import STEP_COLUMNS
 from advisor.sources.database.dbfile import open_database
 from advisor.sources.frames import build_frame
@@ -51,15 +53,27 @@ def _rows(path: Path, tables: Sequence[str], note: Note) -> Iterator[Row]:
         yield dict(zip(found, cells, strict=True))
 
 
+def is_coded(path: Path) -> bool:
+    """Whether the steps of this file are read here, as those of a database or of its summary in text."""
+    return path.suffix == ENDING or is_summary(path)
+
+
+def _steps(path: Path, note: Note) -> list[Row]:
+    """Of a database the rows of its table of steps, else of its summary; of a summary its rows."""
+    if is_summary(path):
+        return as_steps(read_summary(path, note))
+    return list(_rows(path, ("ClusterStepTraceTime",), note)) or as_steps(_rows(path, (SUMMARY,), note))
+
+
 def read_step_names(path: Path, note: Note) -> list[list[str]]:
     """Type and index of each row of the steps, below a heading."""
-    rows = _rows(path, ("ClusterStepTraceTime",), note)
+    rows = _steps(path, note)
     return [["type", "index"], *([str(row.get("type")), str(row.get("index"))] for row in rows)]
 
 
 def read_step_frame(table: Table, path: Path, columns: Sequence[str] | None, note: Note) -> pd.DataFrame | None:
     """The steps of all ranks in the columns of this table; None where there are none."""
-    rows = list(_rows(path, ("ClusterStepTraceTime",), note))
+    rows = _steps(path, note)
     names = STEP_COLUMNS | {"kind": "type", "index": "index"}
     data = {name: [row.get(column) for row in rows] for name, column in names.items() if rows and column in rows[0]}
     return build_frame(table, data, columns, note, str(path), headings={n: n for n in data}) if data else None

@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any
 
 from advisor.sources.base import Rank
 from advisor.sources.database import cluster_database
+from advisor.sources.database.cluster_summary import find_summary
 from advisor.sources.folders import Judgement, Listing
 from advisor.sources.metadata import add_group, as_int, ranks_of
 from advisor.sources.readers import reader
@@ -41,6 +42,8 @@ def judge(listing: Listing) -> Judgement:
         path = _file(listing, stem, ending)
         if path is not None:
             return Judgement("cluster", True, f"it holds {path.name}")
+    if (summary := find_summary(listing)) is not None:
+        return Judgement("cluster", True, f"it holds {summary.name}")
     text = f"it holds no {STEPS}.csv, {COMMUNICATION}.json, {MATRIX}.json or {cluster_database.FILE}.db"
     return Judgement("cluster", False, text)
 
@@ -48,7 +51,7 @@ def judge(listing: Listing) -> Judgement:
 def recognise(listing: Listing, base: Path) -> list[Rank]:
     """Every rank the analysis names."""
     database = _file(listing, cluster_database.FILE, "db")
-    steps = _file(listing, STEPS, "csv") or database
+    steps = _file(listing, STEPS, "csv") or find_summary(listing) or database
     communication = _file(listing, COMMUNICATION, "json") or database
     matrix = _file(listing, MATRIX, "json") or database
     note = Notes()
@@ -103,7 +106,7 @@ def _members(path: Path, note: Note) -> tuple[set[int], list[tuple[int, ...]]]:
     stages: set[tuple[int, ...]] = set()
     try:
         require_file(path)
-        coded = path.suffix == cluster_database.ENDING
+        coded = cluster_database.is_coded(path)
         rows = cluster_database.read_step_names(path, nothing) if coded else list(read_rows(path, nothing))
     except OSError as error:
         note(str(path), why_unreadable(error))
@@ -224,7 +227,7 @@ def _steps_of(
     )
     notes = Notes()
     wanted = None if columns is None else (*columns, "kind", "index")
-    read = cluster_database.read_step_frame if path.suffix == cluster_database.ENDING else read_file
+    read = cluster_database.read_step_frame if cluster_database.is_coded(path) else read_file
     frame = read(extended, path, wanted, notes)
     if frame is None:
         return None, {}, notes

@@ -212,3 +212,17 @@ def test_how_long_a_pipeline_waits_at_least_rests_on_how_many_stages_it_has(told
     """Stages guessed from bubbles may be twice as many as there are."""
     facts = FactSet([Fact("parallelism.is_told", RUN, told)])
     assert is_partial(load_rules(strict=False).by_id["CLUS071"], Subject("stage", "3", (6, 7)), facts) is rests
+
+
+@pytest.mark.parametrize(("witnesses", "rests"), [(2, False), (1, True), (0, True), (None, True)])
+def test_a_stage_that_several_ranks_show_to_have_more_work_needs_no_second_step(
+    witnesses: int | None, rests: bool
+) -> None:
+    """Two ranks of each stage compute their own batches: what all of them show in one step is no chance."""
+    stage = Subject("stage", "1", (2, 3))
+    facts: dict[tuple[Subject, str], Value] = {(RUN, "step.count"): 1, (RUN, "parallelism.pipeline"): 2}
+    if witnesses is not None:
+        facts[stage, "stage.apart_ranks"] = witnesses
+    told = FactSet([Fact(name, subject, value) for (subject, name), value in facts.items()])
+    assert is_partial(load_rules(strict=False).by_id["CLUS060"], stage, told) is rests
+    assert is_partial(load_rules(strict=False).by_id["CLUS070"], stage, told)  # how long it waits, they do not show

@@ -234,3 +234,13 @@ def test_even_stages_hide_no_gradients(tmp_path):
     assert gradients.role.value != "symptom" and found["CLUS060"].role.value == "root_cause"
     gained = run.step_us - simulate(replace(scenario, faults=(uneven,))).step_us
     assert gradients.saving is not None and gradients.saving.us == pytest.approx(gained, rel=0.2)
+
+
+def test_ranks_of_each_stage_that_show_which_one_has_more_work(tmp_path):
+    """All ranks of the heavier stage compute longer than any other; where one of them does not, none is a witness."""
+    heavy, light = Subject("stage", "1", (2, 3)), Subject("stage", "0", (0, 1))
+    uneven = Fault("stage_imbalance", 1, 1.0)
+    facts, _ = facts_of(replace(PIPELINE, faults=(uneven,)), tmp_path / "uneven")
+    assert facts.value("stage.apart_ranks", heavy) == 2 and facts.value("stage.apart_ranks", light) == 0
+    facts, _ = facts_of(replace(PIPELINE, faults=(Fault("slow_compute", 3, 0.5),)), tmp_path / "slow")
+    assert facts.value("stage.apart_ranks", heavy) == 0  # rank 2 computes no longer than the first stage

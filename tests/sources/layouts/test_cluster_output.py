@@ -186,3 +186,61 @@ def test_the_analysers_database_tells_what_its_files_tell(cluster, tmp_path, sim
             expected, found = one.read(table), two.read(table)
             assert (expected is None) == (found is None), table
             assert expected is None or expected.equals(found), table
+
+
+SUMMARY = (
+    "rank,step,stepTime,computation,communicationNotOverlapComputation,communicationOverlapComputation,communication,"
+    "free,communicationWaitStageTime,memory,memoryNotOverlapComputationCommunication"
+)
+
+
+def _summary(free: float, copies: float) -> list[tuple[float, ...]]:
+    return [(rank, 7, 40 + rank, 10 + rank, 5, 2, 7, free, 4, 9, copies) for rank in range(2)]
+
+
+@pytest.mark.parametrize("form", ["file", "folder", "database"])
+def test_the_newer_account_of_the_steps_tells_the_same_as_the_older_one(tmp_path, form):
+    """Analysers write ClusterTimeSummary alone where it was asked for: those ranks must not be lost."""
+    folder = tmp_path / "cluster_analysis_output"
+    folder.mkdir()
+    rows = _summary(free=18.0, copies=5.0)
+    if form == "database":
+        with closing(sqlite3.connect(folder / "cluster_analysis.db")) as database:
+            database.execute(f"CREATE TABLE ClusterTimeSummary ({SUMMARY})")
+            database.executemany(f"INSERT INTO ClusterTimeSummary VALUES ({','.join('?' * 11)})", rows)
+            database.commit()
+    else:
+        within = folder / "ClusterTimeSummary" if form == "folder" else folder
+        within.mkdir(exist_ok=True)
+        text = "\n".join([SUMMARY, *(",".join(map(str, row)) for row in rows)])
+        (within / "cluster_time_summary_20260115.csv").write_text(text + "\n")
+    profile = load_profile([folder.parent])
+    assert [rank.rank for rank in profile.ranks] == [0, 1] and profile.layout == "cluster"
+    frame = profile.ranks[1].read("steps")
+    told = frame[["step", "computing_us", "exposed_us", "overlapped_us", "communication_us", "stage_us"]].iloc[0]
+    assert list(told) == ["7", 11.0, 5.0, 2.0, 7.0, 41.0]
+    assert frame["free_us"].iloc[0] == 23.0  # a copy beside nothing else leaves the device idle
+    assert profile.ranks[1].problems == []
+
+
+def test_the_older_account_is_used_where_a_database_holds_both(tmp_path):
+    """Both are of the same steps: taken together, each step would stand there twice."""
+    folder = tmp_path / "cluster_analysis_output"
+    folder.mkdir()
+    with closing(sqlite3.connect(folder / "cluster_analysis.db")) as database:
+        database.execute(f"CREATE TABLE ClusterTimeSummary ({SUMMARY})")
+        database.executemany(f"INSERT INTO ClusterTimeSummary VALUES ({','.join('?' * 11)})", _summary(1.0, 0.0))
+        database.execute('CREATE TABLE ClusterStepTraceTime (step, type, "index", computing, '
+                         "communication_not_overlapped, free)")  # fmt: skip
+        database.execute("INSERT INTO ClusterStepTraceTime VALUES ('7', 'rank', '0', 30, 5, 3)")
+        database.commit()
+    (rank,) = load_profile([folder.parent]).ranks
+    assert list(rank.read("steps")["computing_us"]) == [30.0]
+
+
+def test_a_cluster_table_named_by_itself_has_its_own_ranks_only(cluster):
+    """Read a second time by its headings, it had a rank more, with the rows of all others as steps of one name."""
+    profile = load_profile([cluster / "cluster_step_trace_time.csv"])
+    assert [rank.rank for rank in profile.ranks] == [0, 1, 2, 3]
+    assert [list(rank.read("steps")["computing_us"]) for rank in profile.ranks] == [[10.0], [11.0], [12.0], [13.0]]
+    assert not any(rank.problems for rank in profile.ranks)
