@@ -459,7 +459,9 @@ def _facts_of_collective(run: Run, role: str, kind_: str, total: _Sum, step: flo
     if total.waits_told:
         yield from fact("collective.absent_wait_us", subject, total.absent, *sources, samples=n)
         if total.waited > 0:
-            yield from fact("collective.late_wait_share", subject, min(total.late / total.waited, 1.0), *sources, samples=n)
+            yield from fact(
+                "collective.late_wait_share", subject, min(total.late / total.waited, 1.0), *sources, samples=n
+            )
     yield from _rates(run, subject, role, kind_, n)
     exposed = exposed_of(run, role, kind_)
     yield from fact("collective.exposed_us", subject, exposed, *sources, samples=n)

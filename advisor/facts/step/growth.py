@@ -1,4 +1,4 @@
-"""Steps that grow longer and longer: no single one stands out, and the run slows down without end."""
+"""Steps that grow longer and longer, or run the same kernels at one of two speeds: no single one stands out."""
 
 from __future__ import annotations
 
@@ -6,12 +6,12 @@ from collections.abc import Iterator, Sequence
 
 import numpy as np
 
-from advisor.basics.arrays import Floats
+from advisor.basics.arrays import Floats, Mask
 from advisor.facts.base import FactSet, Family, Run, fact, kind
 from advisor.facts.device.course import COURSE, Course
 from advisor.facts.step.apart import FEWEST
 from advisor.facts.step.steps import steady
-from advisor.facts.step.times import STEPS
+from advisor.facts.step.times import STEPS, StepTimes
 from advisor.knowledge.measuring import limit
 from advisor.model import RUN, Fact
 
@@ -23,7 +23,19 @@ FEW = int(limit("growth", "few"))
 MOST = limit("growth", "most")
 """Part of the growth that these kernels account for then."""
 
+BESIDE = int(limit("growth", "beside"))
+"""So many steps at least are fast, and so many slow, where steps run at two speeds."""
+APART = limit("growth", "apart")
+"""And so many times what the steps of either differ by lie between them."""
+
 KINDS = (
+    kind("step.pace_ratio", "number", "run", "how many times as long the same kernels take in the slow steps as in the "
+         "fast ones, where steps run at two speeds; 1 where they run at one",
+         formula="median over the ranks of a step's kernels ÷ what each usually takes by its type and shapes; the "
+         "widest gap in their order parts the steps", needs="kernels"),
+    kind("step.pace_slow_count", "count", "run", "slow steps of these", needs="kernels"),
+    kind("step.pace_cost_us", "us", "run", "what the slow ones take longer, on average over all steps",
+         needs="kernels"),
     kind("step.growth_share", "ratio", "run", "how much longer the last steps are than the first, where they grow",
          formula="median of the last quarter of the steps ÷ that of the first − 1; 0 where order and length have a "
          "rank correlation below knowledge_base/measuring.yaml; eight steps at least, or five of which each takes "
@@ -58,6 +70,33 @@ def same_kernels_slow_down(courses: Sequence[Course], steps: Sequence[str], leng
     return bool(courses) and 2 * sum(slower) > len(courses)
 
 
+def two_speeds(pace: Floats) -> tuple[Mask, float] | None:
+    """(which steps are slow, how many times as long as the fast ones they take); None where steps run at one speed."""
+    if len(pace) < 2 * BESIDE or not np.isfinite(pace).all():
+        return None
+    order = np.sort(pace)
+    cut = BESIDE + int(np.argmax(np.diff(order)[BESIDE - 1 : len(order) - BESIDE]))
+    fast, slow = order[:cut], order[cut:]
+    if slow[0] - fast[-1] < APART * max(np.ptp(fast), np.ptp(slow)) or not slow[0] > fast[-1]:
+        return None
+    return pace >= slow[0], float(slow.mean() / fast.mean())
+
+
+def _speeds(run: Run, times: Sequence[StepTimes]) -> Iterator[Fact]:
+    steps = times[0].steps
+    paces = [pace for course in run.each(COURSE).values() if np.isfinite(pace := course.pace(steps)).all()]
+    if not paces or len(steps) < 2 * BESIDE:
+        return
+    found = two_speeds(np.median(np.array(paces), axis=0))
+    yield from fact("step.pace_ratio", RUN, 1.0 if found is None else found[1], *times[0].sources, samples=len(steps))
+    if found is not None:
+        slow, _ = found
+        lengths = np.median(np.array([one.time for one in times]), axis=0)
+        cost = (float(lengths[slow].mean()) - float(lengths[~slow].mean())) * float(slow.mean())
+        yield from fact("step.pace_slow_count", RUN, int(slow.sum()), *times[0].sources, samples=len(steps))
+        yield from fact("step.pace_cost_us", RUN, max(cost, 0.0), *times[0].sources, samples=len(steps))
+
+
 def _ends(values: Floats) -> tuple[float, float]:
     """(median of the first quarter, median of the last)."""
     quarter = max(len(values) // 4, 1)
@@ -70,6 +109,7 @@ def measure(run: Run, facts: FactSet) -> Iterator[Fact]:
     times = [one for one in steady(run).values() if one.covers == 1]
     if not times or len({one.steps for one in times}) != 1:
         return
+    yield from _speeds(run, times)
     steps = times[0].steps
     lengths, n = np.median(np.array([one.time for one in times]), axis=0), len(steps)
     seen = same_kernels_slow_down(list(run.each(COURSE).values()), steps, lengths)

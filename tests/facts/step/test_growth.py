@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from advisor.facts.device.course import Course
-from advisor.facts.step.growth import rises, same_kernels_slow_down
+from advisor.facts.step.growth import rises, same_kernels_slow_down, two_speeds
 
 
 @given(st.integers(8, 40), st.floats(0.005, 0.1), st.floats(1.0, 1e6))
@@ -47,3 +47,28 @@ def test_five_steps_grow_where_the_same_kernels_take_longer_in_each(pace: list[f
     )  # fmt: skip
     assert same_kernels_slow_down([course], steps, lengths) == told
     assert not same_kernels_slow_down([], steps, lengths)
+
+
+@pytest.mark.parametrize(
+    ("pace", "slow"),
+    [
+        ([0.67, 0.671, 1.0, 1.002, 0.998], 3),
+        ([1.0, 1.35, 1.002, 1.351], 2),
+        ([1.0, 1.0, 1.0, 1.0, 1.5], None),  # one step is an event
+        ([1.0, 1.03, 1.06, 1.09, 1.12, 1.15], None),  # they grow
+        ([1.0, 1.0, 1.0, 1.0], None),
+        ([1.0, 1.5, 1.5], None),
+    ],
+)
+def test_steps_that_run_the_same_kernels_at_one_of_two_speeds(pace: list[float], slow: int | None) -> None:
+    """Half of the steps at another speed move the median, and no step stands out of it."""
+    found = two_speeds(np.array(pace))
+    assert (None if found is None else int(found[0].sum())) == slow
+
+
+@given(st.lists(st.floats(0.97, 1.03), min_size=4, max_size=30), st.floats(1e-3, 1e3))
+def test_the_ratio_of_two_speeds_does_not_depend_on_their_unit(pace: list[float], scale: float) -> None:
+    values = np.array([*pace, *(1.5 * np.array(pace))])
+    one, other = two_speeds(values), two_speeds(scale * values)
+    assert one is not None and other is not None
+    assert one[1] == pytest.approx(1.5) and other[1] == pytest.approx(1.5)
