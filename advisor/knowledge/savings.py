@@ -51,7 +51,8 @@ def _standing_us(finding: Finding, *, certain: bool = False) -> float:
 
 def leading(findings: Sequence[Finding]) -> Finding | None:
     """The root cause to start with: the largest saving among those of medium severity or more; time that nobody is
-    known to take, or only a doubted cause, stands behind, the further where a cause is certain."""
+    known to take, or only a doubted cause, stands behind, the further where a cause is certain. What one step alone
+    lost, to a checkpoint or to garbage, is an event: it stands behind all that every step loses."""
     roots = [
         f
         for f in findings
@@ -60,7 +61,17 @@ def leading(findings: Sequence[Finding]) -> Finding | None:
     if not roots:
         return None
     certain = any(map(is_certain, roots))
-    return max(roots, key=lambda f: (_standing_us(f, certain=certain), f.severity.rank, f.confidence.rank))
+
+    def standing(finding: Finding) -> tuple[bool, float, int, int]:
+        us = _standing_us(finding, certain=certain)
+        return not is_event(finding), us, finding.severity.rank, finding.confidence.rank
+
+    return max(roots, key=standing)
+
+
+def is_event(finding: Finding) -> bool:
+    """Whether one step of several alone lost this time."""
+    return finding.saving is not None and bool(finding.saving.lone_step)
 
 
 def pools() -> dict[str, list[list[str]]]:

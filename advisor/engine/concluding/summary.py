@@ -11,7 +11,7 @@ from advisor.engine.concluding.allclear import Doubt, Loss, leading_loss, object
 from advisor.engine.concluding.suspected import is_suspect
 from advisor.facts.account.spending import step_time
 from advisor.facts.base import FactSet
-from advisor.knowledge.savings import is_certain, is_remark, leading, loses_enough, unowned_part, usual_error
+from advisor.knowledge.savings import is_certain, is_event, is_remark, leading, loses_enough, unowned_part, usual_error
 from advisor.knowledge.words import both, words
 from advisor.model import (
     COLLECTION,
@@ -152,9 +152,14 @@ def _outweighs(loss: Loss, top: Finding, findings: Sequence[Finding], facts: Fac
         return False
     shown = [finding for finding in findings if finding.verdict == loss.verdict]
     likely = top.confidence != Confidence.LOW and share >= terms()["named"]["value"]
+    events = sum(
+        f.saving.share or 0.0 for f in findings if f.saving and is_event(f) and f.direction.value == loss.direction
+    )
     weak = likely and all(finding.severity.rank < Severity.MEDIUM.rank for finding in shown)
     part = unowned_part(weak=weak, certain=is_certain(top)) if top.saving is not None else 1.0
-    return bool(shown) and all(f.role != Role.SYMPTOM and part * _without_owner(f, loss, facts) > share for f in shown)
+    return bool(shown) and all(
+        f.role != Role.SYMPTOM and part * (_without_owner(f, loss, facts) - events) > share for f in shown
+    )
 
 
 def _without_owner(finding: Finding, loss: Loss, facts: FactSet) -> float:
@@ -191,7 +196,18 @@ def _headline(top: Finding, step_us: float | None, findings: Sequence[Finding]) 
         about = both("summary.finding", title=suspect.title, about=_about(suspect.subject))
         amounts = {"us": show(lost.us, "us"), "share": show(lost.share or 0.0, "ratio")}
         said.append(both("summary.perhaps", id=suspect.id, finding=about, **amounts))
+    said += _events(top, findings)
     return both(f"summary.surely_{top.confidence.value}", finding=_sentences(*said))
+
+
+def _events(top: Finding, findings: Sequence[Finding]) -> list[Text]:
+    """What one step alone lost besides what every step loses."""
+    found = [f for f in findings if f is not top and f.role == Role.ROOT_CAUSE and is_event(f) and not is_event(top)]
+    return [
+        both("summary.event", id=f.id, amount=show(f.saving.once_us, "us"), count=f.saving.of_steps,
+             step=f.saving.lone_step)
+        for f in found if f.saving is not None and f.severity.rank >= Severity.MEDIUM.rank
+    ]  # fmt: skip
 
 
 def _once(saving: Saving) -> Text:

@@ -68,7 +68,7 @@ KINDS = (
         "timeline.longest_gap_owner_us",
         "us",
         _BOTH,
-        "idle stretches of that step, of the ten longest, during which it did the same",
+        "what that covers of the idle stretches of that step, of the ten longest",
         needs="trace",
     ),
     kind(
@@ -449,7 +449,7 @@ def _gap_facts(subject: Subject, gaps: list[Gap], sources: tuple[Source, ...]) -
     yield from fact("timeline.longest_gap_after", subject, longest.after or None, *sources)
     yield from fact("timeline.longest_gap_owner", subject, (longest.host or "")[:200] or None, *sources)
     if longest.host:
-        alike = sum(gap.length_us for gap in gaps if (gap.step, gap.host) == (longest.step, longest.host))
+        alike = sum(gap.host_us for gap in gaps if (gap.step, gap.host) == (longest.step, longest.host))
         yield from fact("timeline.longest_gap_owner_us", subject, alike, *sources)
     owners: dict[str, float] = defaultdict(float)
     for gap in gaps:

@@ -44,6 +44,8 @@ COPY = "MEMCPY"
 """How the names of the device's copies between memories begin."""
 SYNCHRONISES = re.compile(r"[Ss]ynchronize|SyncStream|WaitPipeline|StreamSync")
 """Calls of the host that return once the device has done what was queued."""
+COPIES_BACK = re.compile(r"(?:^|@)(?:acl)?rtMemcpy$|MemCopySync$|SyncDeviceToHost|^aten::_local_scalar_dense$")
+"""Calls that return once a copy between memories is done, and where it copies a result, once the device has that."""
 _RARE = re.compile(r"malloc|(?<![a-z])free|rtfree|opcompile|compileandexecute|getnextasvector")
 
 DATA_PIPELINE = "Dataset::"
@@ -407,7 +409,8 @@ _DEVICE = frozenset((
 def is_rare(name: str) -> bool:
     """Whether calls of this name are kept one by one however short they are: whether they lie between kernels or before
     them decides, or, of waits for the device and of the loop's calls for a batch, when they come."""
-    return _RARE.search(name.lower()) is not None or SYNCHRONISES.search(name) is not None
+    waits = SYNCHRONISES.search(name) or COPIES_BACK.search(name)
+    return waits is not None or _RARE.search(name.lower()) is not None
 
 
 def short_name(name: str) -> str:
