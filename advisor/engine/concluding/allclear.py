@@ -52,10 +52,13 @@ class Loss:
     """The evidence that would show its cause, where it was not collected."""
     mostly: Text | None = None
     """What takes most of it, where that has one name."""
+    elsewhere: float = 0.0
+    """The part of the share whose reason lies in another direction."""
 
 
 def losses(facts: FactSet) -> list[Loss]:
-    """Lost time by direction, the largest first; a direction of which nothing was measured is not among them."""
+    """Lost time by direction, the one with most of its own first; a direction of which nothing was measured is not
+    among them."""
     found = []
     for direction, entry in terms()["lost"].items():
         known = [item for name in entry["facts"] if (item := facts.get(name, RUN)) is not None and not item.doubted]
@@ -79,9 +82,10 @@ def losses(facts: FactSet) -> list[Loss]:
                     entry["verdict"],
                     tells,
                     _mostly(entry, shares[0], facts),
+                    facts.number(entry.get("elsewhere", ""), RUN) or 0.0,
                 )
             )
-    return sorted(found, key=lambda loss: -loss.share)
+    return sorted(found, key=lambda loss: loss.elsewhere - loss.share)
 
 
 def _mostly(entry: Mapping[str, Any], share: float, facts: FactSet) -> Text | None:
@@ -124,8 +128,7 @@ def _is_handful(facts: FactSet) -> bool:
 
 def leading_loss(facts: FactSet) -> Loss | None:
     """The largest loss that has a direction of its own."""
-    found = losses(facts)
-    return found[0] if found and found[0].share >= terms()["named"]["value"] else None
+    return next((loss for loss in losses(facts) if loss.share >= terms()["named"]["value"]), None)
 
 
 def objection(facts: FactSet, findings: Sequence[Finding] = (), ranks: Sequence[int] = ()) -> Doubt | None:

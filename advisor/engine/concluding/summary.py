@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from functools import partial, reduce
+from pathlib import PurePath
 
 from advisor.basics.units import MEASURED, NANOSECONDS, rank_list, show
 from advisor.engine.concluding.allclear import Doubt, Loss, leading_loss, objection, terms
@@ -93,8 +94,9 @@ def _of_the_step(
         # what a doubt would be settled by may all be at hand; then what other rules wait for settles it no more
         settled = doubt is not None and doubt.suspect is None
         headline = _with_wanted(headline, doubt.tells if doubt and settled else _most_wanted(missing))
-    if unusable and (direction == "healthy" or doubt is not None):
-        names = ", ".join(unusable[:3]) + (" …" if len(unusable) > 3 else "")
+    silent = _silent(unusable, findings, direction)
+    if silent and (direction == "healthy" or doubt is not None):
+        names = ", ".join(silent[:3]) + (" …" if len(silent) > 3 else "")
         direction = "undetermined"
         headline = both("summary.unread_files" if breakdown or host else "summary.nothing_read", files=names)
     if benchmark:
@@ -104,6 +106,15 @@ def _of_the_step(
     if direction == "healthy" and isinstance(defects, int) and defects:
         headline = _sentences(headline, both("summary.problems", count=defects))
     return summary(direction, headline)
+
+
+def _silent(unusable: Sequence[str], findings: Sequence[Finding], direction: str) -> list[str]:
+    """The damaged files that told nothing. A kind of file that a finding was read from told something, whatever else it
+    lost; but no finding makes a profile healthy that has damaged files."""
+    telling = (finding for finding in findings if finding.direction is not Direction.EVIDENCE)
+    cited = {each.source.file for finding in telling for each in finding.evidence if each.source is not None}
+    read = {PurePath(file).name for file in cited}
+    return [file for file in unusable if direction == "healthy" or PurePath(file).name not in read]
 
 
 def _breakdown(facts: FactSet) -> dict[str, float]:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 
 import numpy as np
@@ -20,7 +20,7 @@ from advisor.facts.device.course import COURSE
 from advisor.facts.host.owners import COVERS
 from advisor.facts.operators.kinds import is_attention, is_matrix_product
 from advisor.facts.step.times import STEPS
-from advisor.model import Fact, Source, Subject, Value
+from advisor.model import RUN, Fact, Source, Subject, Value
 
 _NEEDS = "steps|step_phases|cluster_phases|kernels"
 _AGAINST = "median over steady steps of the difference from the median of the other ranks of its stage"
@@ -53,6 +53,9 @@ KINDS = (
     kind("rank.lateness_us", "us", "rank", "how long its peers wait for this rank, per step",
          formula="the lesser of own work above the peers' and their exposed communication above its own", needs=_NEEDS),
     kind("rank.lateness_share", "ratio", "rank", "the same as a share of the step", needs=_NEEDS),
+    kind("communication.behind_idle_share", "ratio", "run",
+         "waiting for ranks that are late because their devices idle longer, share of the step, mean over the ranks",
+         formula="per stage: lateness of the latest of them × ranks that are not late; sum ÷ ranks", needs=_NEEDS),
     kind("rank.late_cause", "text", "rank",
          "what it has more of than its peers: compute, data, host, idle where no table tells data from host, loop "
          "where it idles before its step and the files refute a wait for data, unknown, or none where nobody waits",
@@ -130,6 +133,7 @@ def measure(run: Run, facts: FactSet) -> Iterator[Fact]:
     alike, gains = groups(run), group_gains(run)
     peers = layout.peers()
     idling = _idling(balance, peers)
+    yield from fact("communication.behind_idle_share", RUN, _behind_idle(late, peers) / step_us)
     for row, rank in enumerate(balance.ranks):
         subject = Subject("rank", str(rank), (rank,))
         sources = balance.sources.get(rank, ())
@@ -261,6 +265,17 @@ def _neighbours(group: tuple[int, ...], ranks: list[int]) -> bool:
     """Whether several ranks stand side by side among those at hand, as the ranks of a stage do."""
     first, last = ranks.index(min(group)), ranks.index(max(group))
     return last - first + 1 == len(group) > 1
+
+
+def _behind_idle(late: Mapping[int, Lateness], peers: Mapping[int, Sequence[int]]) -> float:
+    """Microseconds a step that a rank waits on average for peers that idle longer, not compute longer."""
+    waited, ranks = 0.0, 0
+    for members in peers.values():
+        known = [late[rank] for rank in members if rank in late]
+        idle = [entry.late_us for entry in known if entry.late_us > 0 and entry.cause not in ("compute", "unknown")]
+        waited += max(idle, default=0.0) * sum(not entry.late_us > 0 for entry in known)
+        ranks += len(known)
+    return waited / max(ranks, 1)
 
 
 def _idling(balance: Accounts, peers: dict[int, list[int]]) -> dict[int, float]:

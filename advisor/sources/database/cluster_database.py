@@ -8,12 +8,12 @@ from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from advisor.sources.database.cluster_summary import TABLE as SUMMARY
-from advisor.sources.database.cluster_summary import as_steps, is_summary, read_summary
 from advisor.sources.database.databases import STEP_COLUMNS
 from advisor.sources.database.dbfile import open_database
 from advisor.sources.frames import build_frame
 from advisor.sources.reference import Note
+from advisor.sources.text.cluster_summary import TABLE as SUMMARY
+from advisor.sources.text.cluster_summary import as_steps, is_summary, read_summary
 from advisor.sources.text.textfiles import why_unreadable
 from advisor.tables import Table
 

@@ -15,11 +15,11 @@ from typing import TYPE_CHECKING, Any
 
 from advisor.sources.base import Rank
 from advisor.sources.database import cluster_database
-from advisor.sources.database.cluster_summary import find_summary
 from advisor.sources.folders import Judgement, Listing
 from advisor.sources.metadata import add_group, as_int, ranks_of
 from advisor.sources.readers import reader
 from advisor.sources.reference import Note, Notes, TableRef, nothing
+from advisor.sources.text.cluster_summary import find_summary
 from advisor.sources.text.jsontext import load_json
 from advisor.sources.text.textfiles import TooLarge, require_file, why_unreadable
 

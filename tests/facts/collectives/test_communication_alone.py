@@ -47,6 +47,19 @@ def test_communication_files_alone_name_the_rank_that_always_comes_last(tmp_path
     assert "240" in found["CLUS044"].message.en
 
 
+def test_files_that_name_the_late_rank_are_not_said_to_tell_nothing(tmp_path: Path) -> None:
+    """Without a single transport nothing is known of the links; who is late stands in the same files all the same."""
+    for rank in range(2):
+        begin, lasts = (0.0, ON_TIME) if rank != 1 else (40_000.0, LATE)
+        each = [_operation(1e9 + i * 90_000 + begin, lasts, LATE) for i in range(6)]
+        for operation in each:
+            operation["Communication Bandwidth Info"] = {}
+        _write(tmp_path / f"rank_{rank}", each)
+    report = advise(tmp_path)
+    assert "CLUS044" in {f.rule for f in report.findings} and report.summary.direction == "undetermined"
+    assert "told nothing" not in report.summary.headline.en and "rank 1" in report.summary.headline.en
+
+
 def test_one_rank_that_waits_is_told_without_a_name(tmp_path: Path) -> None:
     """Of one rank's files nobody knows who is late; that its collectives are all waiting can be said."""
     _write(tmp_path / "rank_0", [_operation(1e9 + i * 90_000, ON_TIME, LATE) for i in range(6)])
