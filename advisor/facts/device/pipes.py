@@ -32,6 +32,13 @@ def second_pipe(kernels: Kernels, members: Sequence[int], busiest: str) -> tuple
     return name, ratio
 
 
+def transfers(kernels: Kernels, members: Sequence[int]) -> float | None:
+    """Busy parts of a vector core's reading and writing units, added; None where either was not counted."""
+    ratios = dict(_ratios(kernels, members))
+    read, written = ratios.get("aiv_mte2_ratio"), ratios.get("aiv_mte3_ratio")
+    return None if read is None or written is None else read + written
+
+
 def _ratios(kernels: Kernels, members: Sequence[int]) -> Iterator[tuple[str, float]]:
     """Each counter of a unit with its time-weighted ratio, where it was counted."""
     for pipe in PIPES:

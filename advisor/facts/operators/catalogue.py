@@ -199,6 +199,14 @@ KINDS = (
         formula="time-weighted mean of the counter",
         needs="kernels",
     ),
+    kind(
+        "operator_type.transfer_ratio",
+        "ratio",
+        _TYPE,
+        "busy part of the units that carry data between memory and vector cores",
+        formula="reading + writing unit of the vector cores, each a time-weighted mean of its counter",
+        needs="kernels",
+    ),
     kind("operator_type.mac_ratio", "ratio", _TYPE, "busy part of the cube unit", needs="kernels"),
     kind(
         "operator_type.aicpu_us",

@@ -229,6 +229,7 @@ def _type_facts(
             yield from fact(f"operator_type.{key}", subject, text or None, *source, samples=samples)
         yield from fact("operator_type.pipe_ratio", subject, top.pipe_ratio, *source, samples=samples)
         yield from fact("operator_type.second_pipe_ratio", subject, top.second_ratio, *source, samples=samples)
+        yield from fact("operator_type.transfer_ratio", subject, top.transfer_ratio, *source, samples=samples)
         yield from fact("operator_type.mac_ratio", subject, top.mac_ratio, *source, samples=samples)
         of_best = float(top.total_us.sum())
         by_memory = top.memory_us / of_best if top.memory_us and of_best else None

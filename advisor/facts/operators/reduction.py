@@ -11,7 +11,7 @@ import numpy as np
 from advisor.basics.arrays import Floats, Ints, Mask
 from advisor.facts.base import Reduction
 from advisor.facts.device.kernel_time import alone_us, only_us, sums, sweep, timeline_of
-from advisor.facts.device.pipes import busiest_pipe, second_pipe
+from advisor.facts.device.pipes import busiest_pipe, second_pipe, transfers
 from advisor.facts.operators.attention import between_products
 from advisor.facts.operators.gates import gating
 from advisor.facts.operators.kinds import (
@@ -83,6 +83,8 @@ class TypeRow:
     second_pipe: str = ""
     second_ratio: float | None = None
     """The busiest of the other units, but for the scalar unit, which issues what all of them do."""
+    transfer_ratio: float | None = None
+    """Busy parts of a vector core's reading and writing units, added."""
     mac_ratio: float | None = None
     dtype_text: str = ""
     shape_text: str = ""
@@ -346,7 +348,7 @@ def _row(
         communication, is_conversion(name), any(is_cube(s) for s in signatures) or multiplies, aicpu,
         tuple(k for k, _ in aicpu_dtypes.most_common()), float32, known, padding, *(padded or ("", "")),
         slow_case(signatures, calls, times, reach) if alike else None,
-        pipe, ratio, second, second_ratio, mac,
+        pipe, ratio, second, second_ratio, transfers(kernels, members), mac,
         first.input_dtypes, first.input_shapes, *(neighbours or ("", "")), share,
         unaligned(signatures, calls, times, macs.tolist()),
         None if communication or aicpu or not float32 else float32_ratio(signatures, calls, times),
