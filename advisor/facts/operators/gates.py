@@ -5,12 +5,10 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING
 
 import numpy as np
 
-from advisor.basics.arrays import Floats, Mask
-from advisor.facts.device.kernel_time import Timeline
+from advisor.basics.arrays import Floats
 from advisor.facts.operators.kinds import (
     ACTIVATIONS,
     activation,
@@ -23,9 +21,7 @@ from advisor.facts.operators.kinds import (
     is_shift,
     is_square,
 )
-
-if TYPE_CHECKING:
-    from advisor.facts.operators.reduction import TypeRow
+from advisor.facts.operators.reduction import TypeRow
 
 Kind = Callable[[str], bool]
 
@@ -41,26 +37,6 @@ class Pieces:
     """What a gate lets through by; see `kinds.ACTIVATIONS`."""
     ordered: bool = False
     """Whether the order of the kernels shows them, not their numbers alone."""
-
-
-def gating(timeline: Timeline) -> Mask | None:
-    """Which activations are multiplied with something by the next kernel on their stream, conversions left out, as a
-    gate is; None where the order is not told."""
-    if not timeline.whole:
-        return None
-    kernels = timeline.kernels
-    activates, multiplies, converts = (
-        np.array([bool(of(s.type)) for s in kernels.signatures], bool)[kernels.signature]
-        for of in (activation, is_product, is_conversion)
-    )
-    found = np.zeros(len(kernels), bool)
-    if activates.any():
-        order = np.lexsort((kernels.start, kernels.stream))
-        order = order[(kernels.start[order] >= 0) & ~converts[order]]
-        first, then = order[:-1], order[1:]
-        beside = kernels.stream[first] == kernels.stream[then]
-        found[first] = activates[first] & multiplies[then] & beside
-    return found
 
 
 def gates_of(types: Mapping[str, TypeRow]) -> Pieces | None:

@@ -1,4 +1,4 @@
-"""Patterns among one rank's kernels: odd calls, runs of small ones, the tail of the step, changing shapes."""
+"""Patterns among one rank's kernels: odd calls, runs of small ones, the tail of the step, changing shapes, gates."""
 
 from __future__ import annotations
 
@@ -10,7 +10,17 @@ import numpy as np
 from advisor.basics.arrays import Floats, Ints, Mask
 from advisor.basics.numbering import beginnings, distinct, numbered
 from advisor.facts.device.kernel_time import Timeline, sums
-from advisor.facts.operators.kinds import elements, is_fetch, is_reduction, is_update, is_vector, shapes
+from advisor.facts.operators.kinds import (
+    activation,
+    elements,
+    is_conversion,
+    is_fetch,
+    is_product,
+    is_reduction,
+    is_update,
+    is_vector,
+    shapes,
+)
 from advisor.facts.operators.shapes.work import LAUNCH_US
 from advisor.knowledge.measuring import limit
 from advisor.sources.streams.kernels import Kernels, operator_name
@@ -196,3 +206,23 @@ def changing_operators(kernels: Kernels, main: Mask) -> tuple[float | None, tupl
     called = (variants > 0) & nodes
     mean = float(variants[called].mean()) if called.any() else None
     return mean, tuple((names[i], int(variants[i]), float(total[i])) for i in many)
+
+
+def gating(timeline: Timeline) -> Mask | None:
+    """Which activations are multiplied with something by the next kernel on their stream, conversions left out, as a
+    gate is; None where the order is not told."""
+    if not timeline.whole:
+        return None
+    kernels = timeline.kernels
+    activates, multiplies, converts = (
+        np.array([bool(of(s.type)) for s in kernels.signatures], bool)[kernels.signature]
+        for of in (activation, is_product, is_conversion)
+    )
+    found = np.zeros(len(kernels), bool)
+    if activates.any():
+        order = np.lexsort((kernels.start, kernels.stream))
+        order = order[(kernels.start[order] >= 0) & ~converts[order]]
+        first, then = order[:-1], order[1:]
+        beside = kernels.stream[first] == kernels.stream[then]
+        found[first] = activates[first] & multiplies[then] & beside
+    return found

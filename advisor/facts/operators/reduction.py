@@ -13,7 +13,6 @@ from advisor.facts.base import Reduction
 from advisor.facts.device.kernel_time import alone_us, only_us, sums, sweep, timeline_of
 from advisor.facts.device.pipes import busiest_pipe, second_pipe, transfers
 from advisor.facts.operators.attention import between_products
-from advisor.facts.operators.gates import gating
 from advisor.facts.operators.kinds import (
     SLOW_DTYPES,
     activation,
@@ -33,6 +32,7 @@ from advisor.facts.operators.patterns import (
     SmallRuns,
     changing_operators,
     dynamic_share,
+    gating,
     outliers,
     small_runs,
     tail_us,
