@@ -205,10 +205,10 @@ def _loose_files(files: Sequence[Path], base: Path, profile: Profile) -> list[Ra
         wanted = set(group)
         single = (layout for layout in LAYOUTS if layout.single and layout.judge(given).recognised)
         ranks = [rank for layout in single for rank in layout.recognise(given, base) if _keep_only(rank, wanted)]
-        taken = {path for rank in ranks for ref in rank.tables.values() for path in ref.paths}
+        taken = _paths(ranks)
         own = loose.ranks_of(folder, [path for path in group if path not in taken], base)
         ranks += [rank for rank in own if rank.tables or (rank.problems and not ranks)]
-        used = {path for rank in ranks for ref in rank.tables.values() for path in ref.paths}
+        used = _paths(ranks)
         for path in group:
             if path not in used and not re.fullmatch(
                 r"(profiler_info|profiler_metadata|communication_group).*", path.name
@@ -218,6 +218,11 @@ def _loose_files(files: Sequence[Path], base: Path, profile: Profile) -> list[Ra
                 profile.problems.append(Problem(_relative(path, base), text))
         found += [rank for rank in ranks if rank.tables]
     return found
+
+
+def _paths(ranks: Sequence[Rank]) -> set[Path]:
+    """The files that these ranks' tables stand in."""
+    return {path for rank in ranks for ref in rank.tables.values() for path in ref.paths}
 
 
 def _keep_only(rank: Rank, wanted: set[Path]) -> bool:

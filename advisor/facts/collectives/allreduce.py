@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
+from itertools import accumulate, compress, pairwise
 from statistics import median_low
 
 import numpy as np
@@ -46,20 +47,26 @@ def exposed_after(
     Gradients become ready evenly over backward; a segment starts when its last gradient is ready and the one before
     it has finished, and takes latency + its share of the transfer.
     """
-    end, begin = 0.0, 0.0
-    for last in indices:
-        end = max(end, backward_us * last / weights) + latency_us + transfer_us * (last - begin) / weights
-        begin = last
-    return max(end - backward_us, 0.0)
+    segments = (
+        (backward_us * last / weights, latency_us + transfer_us * (last - begin) / weights)
+        for begin, last in pairwise((0.0, *indices))
+    )
+    return _outlasting(segments, backward_us)
 
 
 def exposed_promptly(buckets_us: Sequence[float], backward_us: float) -> float:
     """What outlasts backward when each of these buckets (their transfers, microseconds) is reduced as soon as its
     gradients are ready: of even buckets the last one, which nothing can hide."""
-    whole, ready, end = sum(buckets_us), 0.0, 0.0
-    for bucket in buckets_us:
-        ready += bucket / whole if whole else 0.0
-        end = max(end, backward_us * ready) + bucket
+    whole = sum(buckets_us) or 1.0
+    ready = (backward_us * moved / whole for moved in accumulate(buckets_us))
+    return _outlasting(zip(ready, buckets_us, strict=True), backward_us)
+
+
+def _outlasting(segments: Iterable[tuple[float, float]], backward_us: float) -> float:
+    """What outlasts backward of segments that run one by one, each from when it is ready; (ready, lasts) of each."""
+    end = 0.0
+    for ready, lasts in segments:
+        end = max(end, ready) + lasts
     return max(end - backward_us, 0.0)
 
 
@@ -175,13 +182,13 @@ def _buckets(chosen: Sequence[Joint], rank: int) -> tuple[float, ...]:
         if rank in joint.ranks and joint.scale == 1:
             column = joint.ranks.index(rank)
             sizes = np.nan_to_num(joint.size_bytes[:, column], nan=np.inf)
-            for step, *row in zip(joint.steps, joint.start_ns[:, column], joint.transfer_us, sizes, strict=True):
-                found[step].append((int(row[0]), float(row[1]), float(row[2])))
+            rows = zip(joint.start_ns[:, column].tolist(), joint.transfer_us.tolist(), sizes.tolist(), strict=True)
+            for step, row in zip(joint.steps, rows, strict=True):
+                found[step].append(row)
     if not found:
         return ()
-    rows = sorted(sorted(found.values(), key=len)[len(found) // 2])
-    kept = whole_gradients(np.array([size for *_, size in rows])).tolist()
-    return tuple(transfer for (_, transfer, _), gradient in zip(rows, kept, strict=True) if gradient)
+    _, transfers, of_size = zip(*sorted(sorted(found.values(), key=len)[len(found) // 2]), strict=True)
+    return tuple(compress(transfers, whole_gradients(np.array(of_size)).tolist()))
 
 
 def count_weights(run: Run, collectives: float = 0.0) -> int | None:

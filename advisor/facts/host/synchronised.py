@@ -22,9 +22,11 @@ def synchronised_us(
     """
     host = trace.host
     waits = np.array([bool(SYNCHRONISES.search(name)) for name in host.names], bool)[host.name]
-    copies = np.array([bool(COPIES_BACK.search(name)) for name in host.names], bool)[host.name]
-    opens = start[np.clip(np.searchsorted(start, host.end, "right") - 1, 0, None)] if start.size else host.end
-    ended = np.sort(host.end[waits | copies & (host.start < opens)])
+    copies = np.flatnonzero(np.array([bool(COPIES_BACK.search(name)) for name in host.names], bool)[host.name])
+    if start.size:
+        opens = start[np.clip(np.searchsorted(start, host.end[copies], "right") - 1, 0, None)]
+        copies = copies[host.start[copies] < opens]
+    ended = np.sort(np.concatenate((host.end[waits], host.end[copies])))
     length = (end - start) / 1000
     opened = (np.searchsorted(ended, end, "right") > np.searchsorted(ended, start, "left")) & (length <= most_us)
     return sums(step[opened], length[opened], steps)

@@ -214,15 +214,15 @@ def gating(timeline: Timeline) -> Mask | None:
     if not timeline.whole:
         return None
     kernels = timeline.kernels
-    activates, multiplies, converts = (
-        np.array([bool(of(s.type)) for s in kernels.signatures], bool)[kernels.signature]
-        for of in (activation, is_product, is_conversion)
-    )
     found = np.zeros(len(kernels), bool)
-    if activates.any():
-        order = np.lexsort((kernels.start, kernels.stream))
-        order = order[(kernels.start[order] >= 0) & ~converts[order]]
-        first, then = order[:-1], order[1:]
-        beside = kernels.stream[first] == kernels.stream[then]
-        found[first] = activates[first] & multiplies[then] & beside
+    activates, multiplies, converts = (
+        np.array([bool(of(s.type)) for s in kernels.signatures], bool) for of in (activation, is_product, is_conversion)
+    )
+    if not (activates.any() and multiplies.any()):
+        return found
+    order = np.lexsort((kernels.start, kernels.stream))
+    order = order[(kernels.start[order] >= 0) & ~converts[kernels.signature[order]]]
+    first, then = order[:-1], order[1:]
+    beside = kernels.stream[first] == kernels.stream[then]
+    found[first] = activates[kernels.signature[first]] & multiplies[kernels.signature[then]] & beside
     return found

@@ -82,19 +82,19 @@ def two_speeds(pace: Floats) -> tuple[Mask, float] | None:
     return pace >= slow[0], float(slow.mean() / fast.mean())
 
 
-def _speeds(run: Run, times: Sequence[StepTimes]) -> Iterator[Fact]:
-    steps = times[0].steps
-    paces = [pace for course in run.each(COURSE).values() if np.isfinite(pace := course.pace(steps)).all()]
-    if not paces or len(steps) < 2 * BESIDE:
+def _speeds(courses: Sequence[Course], one: StepTimes, lengths: Floats) -> Iterator[Fact]:
+    """The facts of two speeds, by the kernels of these ranks and the median lengths of one's steps over all ranks."""
+    n = len(one.steps)
+    paces = [pace for course in courses if np.isfinite(pace := course.pace(one.steps)).all()]
+    if not paces or n < 2 * BESIDE:
         return
     found = two_speeds(np.median(np.array(paces), axis=0))
-    yield from fact("step.pace_ratio", RUN, 1.0 if found is None else found[1], *times[0].sources, samples=len(steps))
+    yield from fact("step.pace_ratio", RUN, 1.0 if found is None else found[1], *one.sources, samples=n)
     if found is not None:
         slow, _ = found
-        lengths = np.median(np.array([one.time for one in times]), axis=0)
         cost = (float(lengths[slow].mean()) - float(lengths[~slow].mean())) * float(slow.mean())
-        yield from fact("step.pace_slow_count", RUN, int(slow.sum()), *times[0].sources, samples=len(steps))
-        yield from fact("step.pace_cost_us", RUN, max(cost, 0.0), *times[0].sources, samples=len(steps))
+        yield from fact("step.pace_slow_count", RUN, int(slow.sum()), *one.sources, samples=n)
+        yield from fact("step.pace_cost_us", RUN, max(cost, 0.0), *one.sources, samples=n)
 
 
 def _ends(values: Floats) -> tuple[float, float]:
@@ -109,10 +109,10 @@ def measure(run: Run, facts: FactSet) -> Iterator[Fact]:
     times = [one for one in steady(run).values() if one.covers == 1]
     if not times or len({one.steps for one in times}) != 1:
         return
-    yield from _speeds(run, times)
-    steps = times[0].steps
+    steps, courses = times[0].steps, list(run.each(COURSE).values())
     lengths, n = np.median(np.array([one.time for one in times]), axis=0), len(steps)
-    seen = same_kernels_slow_down(list(run.each(COURSE).values()), steps, lengths)
+    yield from _speeds(courses, times[0], lengths)
+    seen = same_kernels_slow_down(courses, steps, lengths)
     if n < FEWEST and not seen:
         return
     if not seen and not rises(lengths):

@@ -5,10 +5,9 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
+from launch import said_of_launch
 
 from advisor.model import Finding
-from advisor.pipeline import Options, advise
-from advisor.ruleset.files.loader import load_rules
 
 HEADING = (
     "Device_id,Op Name,OP Type,Task Type,Task Start Time(us),Task Duration(us),Task Wait Time(us),Block Num,"
@@ -18,12 +17,8 @@ HEADING = (
 
 def _measured(folder: Path, us: float, blocks: int, worked: float) -> Finding:
     """What is said of one launch on `blocks` cores, which work for `worked` µs on average."""
-    output = folder / "PROF_000001_A" / "mindstudio_profiler_output"
-    output.mkdir(parents=True)
     row = f"0,mm_custom,mm_custom,AI_CORE,1000000.000\t,{us},0,{blocks},{worked},0.4,0.9"
-    (output / "op_summary_20260101000000.csv").write_text(f"{HEADING}\n{row}\n", encoding="utf-8")
-    (finding,) = (f for f in advise([folder], load_rules(), Options()).findings if f.rule == "COMP087")
-    return finding
+    return said_of_launch(folder, HEADING, row)
 
 
 def test_cores_that_rest_for_a_quarter_of_a_long_launch_wait_for_the_last_one(tmp_path):

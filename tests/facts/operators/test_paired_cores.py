@@ -5,10 +5,9 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
+from launch import said_of_launch
 
 from advisor.model import Finding
-from advisor.pipeline import Options, advise
-from advisor.ruleset.files.loader import load_rules
 
 HEADING = (
     "Device_id,Op Name,OP Type,Task Type,Task Start Time(us),Task Duration(us),Task Wait Time(us),Block Num,"
@@ -18,12 +17,8 @@ HEADING = (
 
 def _measured(folder: Path, us: float, vectors: str, cube: float, vector: float) -> Finding:
     """What is said of one launch of a fused kernel on 24 cube cores and as many vector cores as `vectors` says."""
-    output = folder / "PROF_000001_A" / "mindstudio_profiler_output"
-    output.mkdir(parents=True)
     row = f"0,fused_custom,fused_custom,MIX_AIC,1000000.000\t,{us},0,24,{vectors},{us},{cube},{us},{vector}"
-    (output / "op_summary_20260101000000.csv").write_text(f"{HEADING}\n{row}\n", encoding="utf-8")
-    (finding,) = (f for f in advise([folder], load_rules(), Options()).findings if f.rule == "COMP087")
-    return finding
+    return said_of_launch(folder, HEADING, row)
 
 
 @pytest.mark.parametrize(("cube", "vector", "gain"), [(0.34, 0.84, 0.42), (0.6, 0.8, 0.2)])

@@ -5,10 +5,9 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
+from launch import said_of_launch
 
 from advisor.model import Finding
-from advisor.pipeline import Options, advise
-from advisor.ruleset.files.loader import load_rules
 
 HEADING = (
     "Device_id,Op Name,OP Type,Task Type,Task Start Time(us),Task Duration(us),Task Wait Time(us),Block Num,"
@@ -19,16 +18,12 @@ HEADING = (
 
 def _measured(folder: Path, rows: int, read: str, written: str) -> Finding:
     """What is said of one launch of 130 µs over `rows` rows of 1024 numbers of 4 bytes, by its units' shares."""
-    output = folder / "PROF_000001_A" / "mindstudio_profiler_output"
-    output.mkdir(parents=True)
     shape = f'"""{rows},1024"""'
     row = (
         f"0,rows_custom,rows_custom,AI_VECTOR_CORE,1000000.000\t,130,0,64,{shape},FLOAT,ND,{shape},FLOAT,ND,128,"
         f"0.95,{read},{written}"
     )
-    (output / "op_summary_20260101000000.csv").write_text(f"{HEADING}\n{row}\n", encoding="utf-8")
-    (finding,) = (f for f in advise([folder], load_rules(), Options()).findings if f.rule == "COMP087")
-    return finding
+    return said_of_launch(folder, HEADING, row)
 
 
 def test_a_vector_unit_that_waits_for_memory_is_not_told_to_compute_less(tmp_path):
