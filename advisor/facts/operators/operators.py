@@ -443,6 +443,9 @@ def _unfused_attention(o: Operators) -> dict[str, float]:
 def _of_rank(o: Operators, per: _Scale, step_us: float | None) -> Iterator[tuple[str, float]]:
     compute = per.per_step(o.compute_us)
     yield "operators.compute_us", compute
+    if not o.has_shapes:  # a table of sums counts all kernels; of kernels themselves some may be cut off
+        exchanges = (per.per_step(row.total_us) for row in o.types.values() if row.communication)
+        yield "operators.exchange_us", max((us for us in exchanges if us > 0), default=float("nan"))
     for name, values in (("conversion", o.conversion_us), ("aicpu", o.aicpu_us), ("update", o.update_us),
                          ("fusible", o.small.span_us), ("tail", o.tail_us)):  # fmt: skip
         us = per.per_step(values)
