@@ -459,6 +459,22 @@ KINDS = (
     ),
     kind("operators.norm_count", "count", "run rank", "such chains per step", needs="kernels|operator_types"),
     kind("operators.norm_types", "text", "run", "types of one chain, in their order", needs="kernels|operator_types"),
+    kind(
+        "operators.copying_us",
+        "us",
+        "run rank",
+        "operators that compute nothing per step: they cut, join, repeat or move tensors (Slice, Concat, Tile, …)",
+        needs="kernels|operator_types",
+    ),
+    kind(
+        "operators.copying_share",
+        "ratio",
+        "run rank",
+        "the same as a share of the kernel time",
+        needs="kernels|operator_types",
+    ),
+    kind("operators.copying_count", "count", "run rank", "such kernels per step", needs="kernels|operator_types"),
+    kind("operators.copying_types", "text", "run", "their types, longest first", needs="kernels|operator_types"),
     kind("operators.attention_types", "text", "run", "types of these kernels", needs="kernels|operator_types"),
     kind("operators.dynamic_share", "ratio", _BOTH, "kernels compiled for any shape (OP State)", needs="kernels"),
     kind(

@@ -1,5 +1,5 @@
-"""What one kernel could do and several do, once in each layer: gated activations (Split → Swish → Mul) and
-normalisations (Pow → ReduceMean → Rsqrt → Mul)."""
+"""What one kernel could do and several do, once in each layer: gated activations (Split → Swish → Mul), normalisations
+(Pow → ReduceMean → Rsqrt → Mul), and what none need do: cutting, joining and repeating tensors."""
 
 from __future__ import annotations
 
@@ -16,6 +16,7 @@ from advisor.facts.operators.kinds import (
     is_halving,
     is_mean,
     is_product,
+    is_rearranging,
     is_root,
     is_shift,
     is_square,
@@ -23,6 +24,8 @@ from advisor.facts.operators.kinds import (
 from advisor.facts.operators.reduction import TypeRow
 
 Kind = Callable[[str], bool]
+_NAMED = 4
+"""So many types are named; more make a sentence too long."""
 
 
 @dataclass(frozen=True)
@@ -32,6 +35,13 @@ class Pieces:
     count: Floats
     total_us: Floats
     types: tuple[str, ...]
+    between: str = " → "
+    """What stands between the types: an arrow where they follow each other."""
+
+    @property
+    def text(self) -> str:
+        """The types for people."""
+        return self.between.join(self.types)
 
 
 def gates_of(types: Mapping[str, TypeRow]) -> Pieces | None:
@@ -50,6 +60,16 @@ def norms_of(types: Mapping[str, TypeRow]) -> Pieces | None:
         types, is_root, {is_square: 1, is_mean: 1, is_root: 1, is_product: 1},
         {is_conversion: 2, is_shift: 1, is_product: 1},
     )  # fmt: skip
+
+
+def copies_of(types: Mapping[str, TypeRow]) -> Pieces | None:
+    """What only rearranges tensors, longest first; None where nothing does. What runs on AI CPUs has other reasons."""
+    rows = [row for name, row in types.items() if is_rearranging(name) and not row.aicpu_us > 0]
+    if not rows:
+        return None
+    rows.sort(key=lambda row: -float(row.total_us.sum()))
+    us, count = np.sum([row.total_us for row in rows], axis=0), np.sum([row.count for row in rows], axis=0)
+    return Pieces(count, us, tuple(row.type for row in rows[:_NAMED]), ", ")
 
 
 def _chains(

@@ -14,7 +14,7 @@ from advisor.basics.arrays import Floats
 from advisor.basics.units import rank_list, show
 from advisor.facts.base import FactSet, Family, Run, fact
 from advisor.facts.operators.catalogue import KINDS
-from advisor.facts.operators.gates import gates_of, norms_of
+from advisor.facts.operators.gates import copies_of, gates_of, norms_of
 from advisor.facts.operators.kinds import (
     CUBE_CORES,
     SLOW_DTYPES,
@@ -414,11 +414,11 @@ def _run_facts(
     yield from fact("operators.fusible_example", RUN, first.small.example or None, *first.sources)
     for name, pieces_of in _PIECES.items():
         if (pieces := pieces_of(first.types)) is not None:
-            yield from fact(f"operators.{name}_types", RUN, " → ".join(pieces.types), *first.sources)
+            yield from fact(f"operators.{name}_types", RUN, pieces.text, *first.sources)
     yield from fact("operators.attention_types", RUN, ", ".join(_unfused_attention(first)) or None, *first.sources)
 
 
-_PIECES = {"gate": gates_of, "norm": norms_of}
+_PIECES = {"gate": gates_of, "norm": norms_of, "copying": copies_of}
 """What facts are told of chains that one kernel could do."""
 
 
