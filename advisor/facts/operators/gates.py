@@ -1,5 +1,5 @@
-"""What one kernel could do and several do, once in each layer: gated activations (Split → Swish → Mul) and
-normalisations (Pow → ReduceMean → Rsqrt → Mul)."""
+"""What one kernel could do and several do, once in each layer: gated activations (Split → Swish → Mul), normalisations
+(Pow → ReduceMean → Rsqrt → Mul), and what none need do: cutting, joining and repeating tensors."""
 
 from __future__ import annotations
 
@@ -17,6 +17,7 @@ from advisor.facts.operators.kinds import (
     is_halving,
     is_mean,
     is_product,
+    is_rearranging,
     is_root,
     is_shift,
     is_square,
@@ -24,6 +25,8 @@ from advisor.facts.operators.kinds import (
 from advisor.facts.operators.reduction import TypeRow
 
 Kind = Callable[[str], bool]
+_NAMED = 4
+"""So many types are named; more make a sentence too long."""
 
 
 @dataclass(frozen=True)
@@ -37,6 +40,13 @@ class Pieces:
     """What a gate lets through by; see `kinds.ACTIVATIONS`."""
     ordered: bool = False
     """Whether the order of the kernels shows them, not their numbers alone."""
+    between: str = " → "
+    """What stands between the types: an arrow where they follow each other."""
+
+    @property
+    def text(self) -> str:
+        """The types for people."""
+        return self.between.join(self.types)
 
 
 def gates_of(types: Mapping[str, TypeRow]) -> Pieces | None:
@@ -65,6 +75,21 @@ def norms_of(types: Mapping[str, TypeRow]) -> Pieces | None:
         types, is_root, {is_square: 1, is_mean: 1, is_root: 1, is_product: 1},
         {is_conversion: 2, is_shift: 1, is_product: 1},
     )  # fmt: skip
+
+
+def copies_of(types: Mapping[str, TypeRow]) -> Pieces | None:
+    """What only rearranges tensors, longest first; None where nothing does. What runs on AI CPUs has other reasons, and
+    the halves of a gate go with the gate."""
+    rows = [row for name, row in types.items() if is_rearranging(name) and not row.aicpu_us > 0]
+    if not rows:
+        return None
+    rows.sort(key=lambda row: -float(row.total_us.sum()))
+    us, count = np.sum([row.total_us for row in rows], axis=0), np.sum([row.count for row in rows], axis=0)
+    if (gates := gates_of(types)) is not None:
+        halves = [row for row in rows if is_halving(row.type)]
+        cut = np.sum([row.count for row in halves], axis=0)
+        us, count = us - _time(halves, cut, 1, gates.count), count - np.minimum(gates.count, cut)
+    return Pieces(count, us, tuple(row.type for row in rows[:_NAMED]), between=", ")
 
 
 def _chains(

@@ -37,6 +37,11 @@ ACTIVATIONS = {
 """Activations that gate the other half of a projection, SwiGLU, GeGLU and GLU, and their types."""
 _FUSED_GATE = re.compile(r"SwiGlu|GeGlu|ReGlu|SwigluQuant|GluJvp", re.IGNORECASE)
 _HALVING = re.compile(r"^(aclnn)?(Split(V|D|VD|WithSize)?|Chunk|(Strided)?Slice(D|V\d+)?)$", re.IGNORECASE)
+_REARRANGING = re.compile(
+    r"^(aclnn)?((Strided)?Slice|Split|Chunk|Concat|Cat|Pack|Stack|Unpack|Unstack|Tile|Expand|BroadcastTo|Repeat|"
+    r"RepeatInterleave|Pad|TensorMove|ViewCopy|AsStrided)(D|VD?|V\d+D?|WithSize)?$",
+    re.IGNORECASE,
+)
 _PRODUCT = re.compile(r"^(aclnn)?(Inplace)?Mul$", re.IGNORECASE)
 _SQUARE = re.compile(r"^(aclnn)?(Square|Pows?)(V\d+)?$", re.IGNORECASE)
 _MEAN = re.compile(r"^(aclnn)?(ReduceMean|Mean)(D|V\d+)?$", re.IGNORECASE)
@@ -161,6 +166,11 @@ def is_fused_gate(kind: str) -> bool:
 def is_halving(kind: str) -> bool:
     """Whether the type cuts a tensor into parts."""
     return bool(_HALVING.search(kind))
+
+
+def is_rearranging(kind: str) -> bool:
+    """Whether the type computes nothing: it cuts tensors, joins them, repeats them or moves them."""
+    return bool(_REARRANGING.search(kind))
 
 
 def is_product(kind: str) -> bool:

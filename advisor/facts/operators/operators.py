@@ -14,7 +14,7 @@ from advisor.basics.arrays import Floats
 from advisor.basics.units import rank_list, show
 from advisor.facts.base import FactSet, Family, Run, fact
 from advisor.facts.operators.catalogue import KINDS
-from advisor.facts.operators.gates import gates_of, norms_of
+from advisor.facts.operators.gates import copies_of, gates_of, norms_of
 from advisor.facts.operators.kinds import (
     CUBE_CORES,
     SLOW_DTYPES,
@@ -414,14 +414,14 @@ def _run_facts(
     yield from fact("operators.fusible_example", RUN, first.small.example or None, *first.sources)
     for name, pieces_of in _PIECES.items():
         if (pieces := pieces_of(first.types)) is not None:
-            yield from fact(f"operators.{name}_types", RUN, " → ".join(pieces.types), *first.sources)
+            yield from fact(f"operators.{name}_types", RUN, pieces.text, *first.sources)
             if pieces.activation:
                 yield from fact("operators.gate_activation", RUN, pieces.activation, *first.sources)
                 yield from fact("operators.gate_ordered", RUN, pieces.ordered, *first.sources)
     yield from fact("operators.attention_types", RUN, ", ".join(_unfused_attention(first)) or None, *first.sources)
 
 
-_PIECES = {"gate": gates_of, "norm": norms_of}
+_PIECES = {"gate": gates_of, "norm": norms_of, "copying": copies_of}
 """What facts are told of chains that one kernel could do."""
 
 
@@ -446,6 +446,9 @@ def _unfused_attention(o: Operators) -> dict[str, float]:
 def _of_rank(o: Operators, per: _Scale, step_us: float | None) -> Iterator[tuple[str, float]]:
     compute = per.per_step(o.compute_us)
     yield "operators.compute_us", compute
+    if not o.has_shapes:  # a table of sums counts all kernels; of kernels themselves some may be cut off
+        exchanges = (per.per_step(row.total_us) for row in o.types.values() if row.communication)
+        yield "operators.exchange_us", max((us for us in exchanges if us > 0), default=float("nan"))
     for name, values in (("conversion", o.conversion_us), ("aicpu", o.aicpu_us), ("update", o.update_us),
                          ("fusible", o.small.span_us), ("tail", o.tail_us)):  # fmt: skip
         us = per.per_step(values)

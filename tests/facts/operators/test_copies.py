@@ -1,0 +1,41 @@
+"""Kernels that compute nothing: they cut tensors, join them, repeat them or move them."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from advisor.pipeline import Options, advise
+from advisor.ruleset.files.loader import load_rules
+
+HEADING = "Device_id,OP Type,Core Type,Count,Total Time(us),Min Time(us),Avg Time(us),Max Time(us),Ratio(%)"
+
+
+def _told(folder: Path, rows: list[tuple[str, str, int, float]]) -> list[str]:
+    """What is said of copying beside products of 140 ms."""
+    rows = [("BatchMatMulV2", "AI_CORE", 7337, 140_000.0), ("Add", "AI_CORE", 3000, 20_000.0), *rows]
+    whole = sum(us for *_, us in rows)
+    lines = [f"0,{n},{c},{k},{us},{us / k},{us / k},{us / k},{100 * us / whole}" for n, c, k, us in rows]
+    (folder / "op_statistic.csv").write_text("\n".join([HEADING, *lines]) + "\n", encoding="utf-8")
+    return [f.message.en for f in advise([folder], load_rules(), Options()).findings if f.rule == "COMP064"]
+
+
+def test_slices_and_joins_of_a_decoder_are_told_together(tmp_path):
+    """None of them is a quarter of the time by itself; together they are a third of what the model computes."""
+    (message,) = _told(tmp_path, [("ConcatD", "AI_CORE", 3277, 20_000.0), ("StridedSliceD", "AI_CORE", 4872, 49_000.0)])
+    assert message.startswith("StridedSliceD, ConcatD: 8149 kernels")
+
+
+@pytest.mark.parametrize(
+    "row",
+    [
+        ("SplitVD", "AI_CORE", 96, 9_000.0),
+        ("GatherV2", "AI_CORE", 1653, 90_000.0),
+        ("ConcatD", "AI_CPU", 3277, 90_000.0),
+        ("SplitFuseNorm", "AI_CORE", 1653, 90_000.0),
+    ],
+)
+def test_little_copying_lookups_and_what_runs_on_ai_cpus_are_not_told(tmp_path, row):
+    """A projection that is split, tables that are read, a fallback with a rule of its own, and other names."""
+    assert not _told(tmp_path, [row])
