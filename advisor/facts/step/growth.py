@@ -32,7 +32,8 @@ KINDS = (
     kind("step.pace_ratio", "number", "run", "how many times as long the same kernels take in the slow steps as in the "
          "fast ones, where steps run at two speeds; 1 where they run at one",
          formula="median over the ranks of a step's kernels ÷ what each usually takes by its type and shapes; the "
-         "widest gap in their order parts the steps", needs="kernels"),
+         "widest gap in their order parts the steps, on most ranks and in that median", needs="kernels"),
+    kind("step.pace_ranks", "count", "run", "ranks whose own steps run at two speeds", needs="kernels"),
     kind("step.pace_slow_count", "count", "run", "slow steps of these", needs="kernels"),
     kind("step.pace_cost_us", "us", "run", "what the slow ones take longer, on average over all steps",
          needs="kernels"),
@@ -82,17 +83,27 @@ def two_speeds(pace: Floats) -> tuple[Mask, float] | None:
     return pace >= slow[0], float(slow.mean() / fast.mean())
 
 
+def common_speeds(paces: Sequence[Floats], ranks: int) -> tuple[Mask, float, int] | None:
+    """(which steps are slow, how many times as long they take, on how many ranks), where most of the `ranks` show two
+    speeds, and their median does: a median over few ranks moves with each of them."""
+    showing = sum(two_speeds(pace) is not None for pace in paces)
+    if 2 * showing <= ranks or (found := two_speeds(np.median(np.array(paces), axis=0))) is None:
+        return None
+    return *found, showing
+
+
 def _speeds(courses: Sequence[Course], one: StepTimes, lengths: Floats) -> Iterator[Fact]:
     """The facts of two speeds, by the kernels of these ranks and the median lengths of one's steps over all ranks."""
     n = len(one.steps)
     paces = [pace for course in courses if np.isfinite(pace := course.pace(one.steps)).all()]
     if not paces or n < 2 * BESIDE:
         return
-    found = two_speeds(np.median(np.array(paces), axis=0))
+    found = common_speeds(paces, len(courses))
     yield from fact("step.pace_ratio", RUN, 1.0 if found is None else found[1], *one.sources, samples=n)
     if found is not None:
-        slow, _ = found
+        slow, _, showing = found
         cost = (float(lengths[slow].mean()) - float(lengths[~slow].mean())) * float(slow.mean())
+        yield from fact("step.pace_ranks", RUN, showing, *one.sources, samples=n)
         yield from fact("step.pace_slow_count", RUN, int(slow.sum()), *one.sources, samples=n)
         yield from fact("step.pace_cost_us", RUN, max(cost, 0.0), *one.sources, samples=n)
 

@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from advisor.facts.device.course import Course
-from advisor.facts.step.growth import rises, same_kernels_slow_down, two_speeds
+from advisor.facts.step.growth import common_speeds, rises, same_kernels_slow_down, two_speeds
 
 
 @given(st.integers(8, 40), st.floats(0.005, 0.1), st.floats(1.0, 1e6))
@@ -72,3 +72,12 @@ def test_the_ratio_of_two_speeds_does_not_depend_on_their_unit(pace: list[float]
     one, other = two_speeds(values), two_speeds(scale * values)
     assert one is not None and other is not None
     assert one[1] == pytest.approx(1.5) and other[1] == pytest.approx(1.5)
+
+
+@pytest.mark.parametrize(("showing", "ranks", "told"), [(1, 1, True), (1, 2, False), (2, 3, True), (2, 4, False)])
+def test_two_speeds_of_the_step_are_two_speeds_of_most_ranks(showing: int, ranks: int, told: bool) -> None:
+    """The median of two ranks of which one throttles is their mean, and no witness of the other one."""
+    throttled, even = np.array([1.0, 1.4, 1.0, 1.4, 1.0]), np.ones(5)
+    found = common_speeds([throttled] * showing + [even] * (ranks - showing), ranks)
+    assert (found is not None) == told
+    assert found is None or (found[0].sum(), found[2]) == (2, showing)
