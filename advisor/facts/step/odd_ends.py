@@ -30,8 +30,8 @@ def without_warm_up(times: StepTimes, *, serves: bool = False) -> StepTimes:
 
 def _comes_again(times: StepTimes) -> bool:
     """Whether a later step is longer than the shortest by a like amount as the first, and for the same reason: the
-    device waits before its first kernel, or behind it, and does not compute longer. Pauses come again, warm-up does
-    not."""
+    device waits before its first kernel, or behind it. Where it computes longer, two later steps do so: batches of
+    several lengths come again, pauses as well, warm-up does not."""
     ends, phases = section("odd_ends"), times.phases
     if "computing" not in phases or not np.isfinite(phases["computing"]).all():
         return False
@@ -39,10 +39,12 @@ def _comes_again(times: StepTimes) -> bool:
     before = np.nan_to_num(phases.get("start_gap", np.zeros(len(times.time))))
     computing = phases["computing"]
     parts = (computing, before, times.time - computing - before)
-    own, *standing = (values - values[1:][whole].min() for values in parts)
-    longest = max(standing, key=lambda values: float(values[0]))
-    again = float(longest[1:][whole].max()) >= ends["again"] * longest[0]
-    return bool(again and longest[0] >= (1 - ends["again"]) * sum(values[0] for values in (own, *standing)))
+    standing = [values - values[1:][whole].min() for values in parts]
+    place, longest = max(enumerate(standing), key=lambda part: float(part[1][0]))
+    witnesses = 2 if place == 0 else 1
+    later = np.sort(longest[1:][whole])[-witnesses:]
+    again = len(later) == witnesses and float(later[0]) >= ends["again"] * longest[0]
+    return bool(again and longest[0] >= (1 - ends["again"]) * sum(values[0] for values in standing))
 
 
 def without_ramp(times: dict[int, StepTimes]) -> dict[int, StepTimes]:

@@ -128,7 +128,7 @@ def _inside(one: StepTimes, course: Course | None) -> StepTimes:
 
 def _from_kernels(one: StepTimes, course: Course | None) -> Floats | None:
     """Idle from the end of the step before to the first kernel; None where the kernels are not those of these steps.
-    A step that follows none is taken to wait as the others do."""
+    A step that follows none is taken to wait as the others do, but no longer than its `Preparing` lets it."""
     limits = section("start_gap")
     if course is None:
         return None
@@ -144,7 +144,12 @@ def _from_kernels(one: StepTimes, course: Course | None) -> Floats | None:
             <= limits["computing_share"]
         ):
             return None
-    return np.where(np.isfinite(gap), gap, _usual(gap))
+    known = np.isfinite(gap)
+    unknown = np.full(len(gap), _usual(gap))
+    if "preparing" in one.phases:
+        preparing = np.maximum(np.nan_to_num(one.phases["preparing"]), 0.0)
+        unknown = np.minimum(unknown, preparing + float(np.median(np.maximum(gap - preparing, 0.0)[known])))
+    return np.where(known, gap, unknown)
 
 
 def _usual(gap: Floats) -> float:

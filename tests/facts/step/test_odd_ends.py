@@ -76,12 +76,15 @@ def test_the_last_step_of_a_rank_that_others_go_on_from_is_no_whole_step() -> No
 
 def test_a_first_step_whose_pause_comes_again_is_no_warm_up() -> None:
     """What a later step stands still for as well is a pause of the run, and counts. A first step that computes longer,
-    or whose standing still is not found again, was warm-up."""
+    or whose standing still is not found again, was warm-up; batches of several lengths compute longer again."""
     pausing = times([30, 30, 30, 30], [1, 1, 1, 1], [23, 1, 14, 1])
     assert without_warm_up(pausing).steps == pausing.steps
     waiting = times([30, 30, 30, 30], [24, 1, 15, 1], [1, 1, 1, 1])
     assert without_warm_up(waiting).steps == waiting.steps
+    lengths = times([55, 30, 55, 30, 55], [1] * 5, [1] * 5)
+    assert without_warm_up(lengths).steps == lengths.steps
     for warming in (
+        times([55, 30, 55, 30, 30], [1] * 5, [1] * 5),
         times([30, 30, 30, 30], [1, 1, 1, 1], [60, 1, 14, 1]),
         times([60, 30, 30, 30], [1, 1, 1, 1], [20, 1, 14, 1]),
         times([30, 30, 30, 30], [1, 1, 1, 1], [23, 1, 1, 1]),

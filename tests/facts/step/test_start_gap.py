@@ -5,6 +5,8 @@ from dataclasses import dataclass, replace
 import numpy as np
 import pytest
 from clusters import SMALL, facts_of
+from hypothesis import given
+from hypothesis import strategies as st
 
 from advisor.facts.device.course import reduce_course
 from advisor.facts.step.from_kernels import reduce
@@ -62,6 +64,19 @@ def test_a_pause_between_two_steps_is_counted_once():
     for kernels in ({}, {0: course}):
         (found,) = settle({0: table}, kernels, {0: "pytorch"}).values()
         assert found.time == pytest.approx([145, 145, 545, 145])
+
+
+@given(st.lists(st.floats(0, 500), min_size=4, max_size=9))
+def test_steps_of_any_waits_add_up_to_what_was_recorded(waits):
+    """No wait is counted twice: from the first step's start to the last kernel, if the first waits no longer than
+    others do."""
+    waits = np.array(waits)
+    waits[0] = min(waits[0], np.percentile(waits[1:], 50, method="lower"))
+    n, names = len(waits), tuple(str(1 + i) for i in range(len(waits)))
+    course = Course(names, np.array([np.nan, *waits[1:]]), np.full(n, 90.0), np.full(n, 105.0))
+    table = rank(waits, free=[*(5 + waits[1:]), 5], steps=n)
+    (found,) = settle({0: table}, {0: course}, {0: "pytorch"}).values()
+    assert found.time.sum() == pytest.approx(waits.sum() + n * 105.0)
 
 
 def test_kernels_tell_the_wait_where_the_table_has_no_column_for_it():
