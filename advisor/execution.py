@@ -12,6 +12,7 @@ import threading
 from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from concurrent.futures import BrokenExecutor, Executor, Future, ProcessPoolExecutor
 from contextlib import contextmanager
+from importlib import import_module
 from multiprocessing.connection import wait
 from multiprocessing.context import BaseContext
 from pathlib import Path
@@ -46,7 +47,7 @@ def prepare(paths: Iterable[str | Path], jobs: int = 0, cluster: str | None = No
     large that they will be needed: it takes as long to start as the rules to read."""
     if cluster or (jobs or os.cpu_count() or 1) < 2 or not _is_large(paths):
         return
-    _processes()
+    _fresh()
     if _METHOD == "forkserver":
         from multiprocessing.forkserver import ensure_running
 
@@ -171,6 +172,8 @@ def _alone(function: Callable[[Rank, Names], Result], rank: Rank, names: Names) 
 
 _METHOD = "forkserver" if "forkserver" in multiprocessing.get_all_start_methods() else "spawn"
 _BASE: Any = multiprocessing.get_context(_METHOD)
+_FORK: Any = multiprocessing.get_context("fork") if sys.platform == "linux" and sys.version_info >= (3, 11) else None
+"""Copies of this process; older pools start some of them when threads of their own run already."""
 
 
 @contextmanager
@@ -205,14 +208,49 @@ class _Context(type(_BASE)):  # type: ignore[misc]
     Process = _Worker
 
 
+class _Fork(_BASE.Process if _FORK is None else _FORK.Process):  # type: ignore[misc]  # as above
+    """A copy of this process, with all that it has imported."""
+
+    def start(self) -> None:
+        with _uninterrupted():
+            super().start()
+
+
+class _ForkContext(type(_BASE if _FORK is None else _FORK)):  # type: ignore[misc]
+    Process = _Fork
+
+
+_LOADED = ("pandas", "advisor.pipeline", "advisor.sources.text.csvfiles")
+"""What a worker needs beside the families of facts."""
+
+
 def _processes() -> BaseContext:
+    """Copies of this process where nothing else runs in it, else those of a server: of a process with threads a copy
+    may hold what one of them was just changing."""
+    if not _is_alone():
+        return _fresh()
+    for module in _needed():
+        import_module(module)
+    context: BaseContext = _ForkContext()
+    return context if _is_alone() else _fresh()
+
+
+def _is_alone() -> bool:
+    """Whether this process has a single thread, native ones counted, and may be copied."""
+    return _FORK is not None and sum(1 for _ in Path("/proc/self/task").iterdir()) == 1
+
+
+def _needed() -> list[str]:
+    from advisor.facts.registry import MODULES
+
+    return [*_LOADED, *(f"advisor.facts.{module}" for module in MODULES)]
+
+
+def _fresh() -> BaseContext:
     """Processes that share their imports where the system can fork from a server, else fresh ones."""
     context: BaseContext = _Context()
     if _METHOD == "forkserver":
-        from advisor.facts.registry import MODULES
-
-        families = [f"advisor.facts.{module}" for module in MODULES]
-        context.set_forkserver_preload(["pandas", "advisor.pipeline", "advisor.sources.text.csvfiles", *families])
+        context.set_forkserver_preload(_needed())
     return context
 
 

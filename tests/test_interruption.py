@@ -206,6 +206,27 @@ def test_a_broken_pool_is_what_a_killed_worker_gives() -> None:
         pool.submit(os._exit, 1).result()
 
 
+KINDS = """
+import threading
+from advisor.execution import executor
+def kind():
+    with executor(2, 1 << 40, 2) as pool:
+        return pool._mp_context.get_start_method()
+alone, held = kind(), threading.Event()
+threading.Thread(target=held.wait).start()
+print(alone, kind())
+held.set()
+"""
+
+
+@pytest.mark.skipif(sys.platform != "linux" or sys.version_info < (3, 11), reason="nothing is copied there")
+def test_a_process_with_threads_is_not_copied() -> None:
+    """A copy may hold what a thread was just changing, a lock for one, and wait for it for ever."""
+    surroundings = {**os.environ, "OPENBLAS_NUM_THREADS": "1"}
+    done = subprocess.run([sys.executable, "-c", KINDS], capture_output=True, text=True, timeout=60, env=surroundings)
+    assert done.stdout.split() == ["fork", "forkserver"], done.stderr
+
+
 SCRIPT = """
 import sys
 from advisor import advise, load_rules
@@ -244,10 +265,12 @@ def is_running(pid: int) -> bool:
 
 
 @pytest.mark.skipif(not Path("/proc/self/stat").exists(), reason="needs /proc")
-def test_workers_end_with_a_parent_that_was_killed(tmp_path: Path) -> None:
-    """A CI step that kills the advisor gets its pipes back: nothing started by it lives on."""
-    told = tmp_path / "pids"
-    process = subprocess.Popen([sys.executable, "-c", WORKERS, str(told)], stdout=subprocess.PIPE)
+@pytest.mark.parametrize("threads", ["1", "2"])
+def test_workers_end_with_a_parent_that_was_killed(tmp_path: Path, threads: str) -> None:
+    """A CI step that kills the advisor gets its pipes back: nothing started by it lives on, be it copied from a process
+    of one thread or by a server."""
+    told, surroundings = tmp_path / "pids", {**os.environ, "OPENBLAS_NUM_THREADS": threads}
+    process = subprocess.Popen([sys.executable, "-c", WORKERS, str(told)], stdout=subprocess.PIPE, env=surroundings)
     deadline = time.monotonic() + 60
     while not (told.exists() and told.read_text()) and time.monotonic() < deadline:
         time.sleep(0.05)

@@ -11,7 +11,7 @@ from advisor.basics.errors import NoVerdict
 from advisor.cli.exits import DONE, FAILED, NO_VERDICT, USAGE
 from advisor.cli.language import spoken
 from advisor.cli.options import judging, load_ruleset, run_options, tell_notes
-from advisor.cli.terminal import inert, outputs, progress, say, start_log, write
+from advisor.cli.terminal import draws_bar, inert, outputs, progress, say, start_log, write
 from advisor.model import Severity
 
 if TYPE_CHECKING:
@@ -38,7 +38,8 @@ def advise(profiles: tuple[str, ...], saved: str | None, **given: Any) -> int:
 
     start_log(given["verbose"], given["quiet"])
     wanted = outputs(given["formats"], "report")
-    prepare(profiles, given["jobs"], given["cluster"])
+    if draws_bar(given["quiet"]):
+        prepare(profiles, given["jobs"], given["cluster"])
     config, rules = load_ruleset(given, profiles)
     if bool(profiles) == bool(saved):
         raise click.UsageError("name a PROFILE, or saved --facts")

@@ -104,11 +104,16 @@ def print_text(text: str, output: str | None = None) -> None:
     write_atomically(output, text)
 
 
+def draws_bar(quiet: bool) -> bool:
+    """Whether reading shows a bar, which a thread of its own keeps moving."""
+    return not quiet and sys.stderr.isatty() and not os.environ.get("CI")
+
+
 @contextmanager
 def progress(quiet: bool) -> Iterator[Progress | None]:
     """Yields a callback for `Options.progress` that draws a bar on standard error where that is a terminal and nobody
     asked for silence; None elsewhere."""
-    if quiet or not sys.stderr.isatty() or os.environ.get("CI"):
+    if not draws_bar(quiet):
         yield None
         return
     from rich.console import Console
