@@ -17,10 +17,12 @@ from advisor.facts.collectives.exchanges import EXCHANGES, POINT_TO_POINT, kind_
 from advisor.facts.collectives.exposure import exposures, step_names
 from advisor.facts.collectives.inherent import link_rates
 from advisor.facts.collectives.parallelism import partition
-from advisor.facts.collectives.schedule import in_flight, pipeline_us
-from advisor.facts.device.course import COURSE
+from advisor.facts.collectives.schedule import Evened, evened, in_flight, pipeline_us
+from advisor.facts.device.course import COURSE, Course
+from advisor.facts.operators.attention import backward_attentions
 from advisor.facts.step.steps import steady
 from advisor.facts.step.times import STEPS
+from advisor.knowledge.measuring import limit
 from advisor.model import RUN, Fact, Source, Subject
 from advisor.sources.base import Rank
 
@@ -62,6 +64,8 @@ class Stage:
     flop: float | None
     calls: float | None
     """Computing kernels a step that each of its ranks runs at least; None where a kernel table is absent or cut."""
+    layers: int | None = None
+    """Layers it holds; None where its kernels do not tell."""
 
 
 def stages_of(run: Run) -> list[Stage]:
@@ -72,7 +76,9 @@ def stages_of(run: Run) -> list[Stage]:
     exposed, speeds = exposures(run), kernel_speeds(run)
     row = {rank: i for i, rank in enumerate(balance.ranks)}
     works = run.each(WORK)
-    calls = {rank: float(np.median(course.kernels)) for rank, course in run.each(COURSE).items() if course.complete}
+    courses = {rank: course for rank, course in run.each(COURSE).items() if course.complete}
+    calls = {rank: float(np.median(course.kernels)) for rank, course in courses.items()}
+    layers = _layers(run, courses)
     found = []
     for index, members in layout.peers().items():
         known = [r for r in members if r in row and np.isfinite(balance.compute[row[r]]).any()]
@@ -91,9 +97,23 @@ def stages_of(run: Run) -> list[Stage]:
                 _typical([us / max(speeds.get(r, 1.0), 1.0) for r, us in computing.items()], not speeds.keys() & known),
                 float(np.median(flops)) if flops else None,
                 min(calls[r] for r in known) if calls.keys() >= set(known) else None,
+                min(layers[r] for r in known) if layers.keys() >= set(known) else None,
             )
         )  # fmt: skip
     return found
+
+
+def _layers(run: Run, courses: Mapping[int, Course]) -> dict[int, int]:
+    """rank -> layers it holds, by its attention's backward kernels: each layer runs one for every micro-batch. Empty
+    where some rank's layers take longer than another's: then nothing tells what moving one brings."""
+    micro = micro_batches(run)
+    if not micro or is_interleaved(run):
+        return {}
+    told = {rank: backward_attentions(course.speed) for rank, course in courses.items()}
+    each = [us / max(kernel_speeds(run).get(rank, 1.0), 1.0) for rank, (_, us) in told.items()]
+    if not each or not 0 < max(each) <= limit("layers", "alike") * min(each):
+        return {}
+    return {rank: count // micro for rank, (count, _) in told.items() if count >= micro and count % micro == 0}
 
 
 def _typical(values: list[float], blind: bool) -> float:
@@ -181,17 +201,23 @@ KINDS = (
          needs=_NEEDS),
     kind("stage.bubble_share", "ratio", "stage", "the same as a share of the step", needs=_NEEDS),
     kind("stage.bubble_excess_share", "ratio", "stage", "bubble above the schedule's own minimum, share of the step",
-         formula="bubble − pipeline.bubble_minimum_share of the step − 2 (m+p−1) transfers between stages",
+         formula="bubble − pipeline.bubble_minimum_share of the step − 2 (m+p−1) transfers between stages; where "
+                 "layers are known no less is the schedule's own than what stages need that no whole layer evens out",
          needs=_NEEDS),
     kind("stage.exposed_transfer_share", "ratio", "stage",
          "exposed transfer between its sharded operators, share of the step (S30)",
          needs="collectives"),
-    kind("stage.move_share", "ratio", "stage", "part of its work to hand to other stages so that all have the mean",
-         needs=_NEEDS),
+    kind("stage.layers", "count", "stage", "layers it holds: each runs the attention's backward kernel once for every "
+         "micro-batch", formula="backward kernels of a fused attention a step ÷ micro-batches, where that is whole",
+         needs="kernels"),
+    kind("stage.move_share", "ratio", "stage", "part of its work to hand to other stages so that all have the mean, or "
+         "come as near to it as whole layers can", needs=_NEEDS),
+    kind("stage.move_layers", "count", "stage", "so many of its layers", needs="kernels"),
     kind("stage.move_to", "number", "stage", "the stage with the least work", needs=_NEEDS),
-    kind("stage.saving_us", "us", "stage", "what the step gains where all stages have the mean of the work",
-         formula="replay of the step with every stage at the mean, no more than to the schedule's own length with such "
-                 "stages, (m+p−1) ÷ m × mean; without kernels, or where a rank of a stage is "
+    kind("stage.saving_us", "us", "stage", "what the step gains where all stages have the mean of the work, or come as "
+         "near to it as whole layers can",
+         formula="replay of the step with every stage at that work, no more than to the schedule's own length with "
+                 "such stages; without kernels, or where a rank of a stage is "
                  "absent, the schedule now against balanced; where m is unknown "
                  "as many as computing and bubble leave room for, p at least; the difference of largest and mean where "
                  "the bubble is not told either",
@@ -248,7 +274,8 @@ def measure(run: Run, facts: FactSet) -> Iterator[Fact]:
     mean = float(np.mean([s.work for s in found]))
     if mean <= 0 or step <= 0:
         return  # columns of zeros: nothing was measured
-    lightest = min(found, key=lambda s: s.work)
+    lightest, even = min(found, key=lambda s: s.work), _evened(found)
+    work, targets = [stage.work for stage in found], [each.work for each in even]
     yield from fact("pipeline.micro_batches", RUN, micro, *sources)
     counted = {rank for stage in found for rank in stage.ranks}
     yield from fact("pipeline.stages_whole", RUN, counted >= {rank.rank for rank in run.ranks})
@@ -267,19 +294,22 @@ def measure(run: Run, facts: FactSet) -> Iterator[Fact]:
     yield from fact("pipeline.work_spread", RUN, max(s.work for s in found) / mean - 1, *sources, samples=n)
     flops = [s.flop for s in found if s.flop is not None]
     calls = [s.calls for s in found if s.calls]
-    evened = _replayed(run)
+    gained, stays = _replayed(run), 0.0
     broken = len({len(stage.ranks) for stage in found}) > 1  # whoever waits for an absent rank waits on in a replay
-    if evened is None or broken:
-        evened = _balanced(found, mean, micro or _least_fitting(found, p))
-    most = evened
+    if gained is None or broken:
+        gained = _balanced(work, targets, micro or _least_fitting(found, p))
+    most = gained
     if is_interleaved(run):
-        most = max(evened, _balanced(found, mean, micro))
+        most = max(gained, _balanced(work, targets, micro))
     elif micro and len(found) == p:  # a replay cannot know what fills and drains the stages that get more to do
-        even = pipeline_us([mean] * p, _fitting(micro, [stage.work for stage in found], step))
-        most = evened = min(evened, max(step - even, 0.0))
+        fitting = _fitting(micro, work, step)
+        most = gained = min(gained, max(step - pipeline_us(targets, fitting), 0.0))
+        if all(each.layers for each in even):  # what no whole layer evens out, the others wait for in any schedule
+            stays = pipeline_us(work, fitting) - gained
     behind = _behind_late(run)
-    for stage in found:
-        subject = Subject("stage", str(stage.index), stage.ranks)
+    furthest = max(stage.work - target for stage, target in zip(found, targets, strict=True))
+    for stage, after in zip(found, even, strict=True):
+        subject, target = Subject("stage", str(stage.index), stage.ranks), after.work
         yield from fact("stage.index", subject, stage.index)
         yield from fact("stage.computing_us", subject, stage.computing, *sources, samples=n)
         yield from fact("stage.work_us", subject, stage.work, *sources, samples=n)
@@ -294,17 +324,20 @@ def measure(run: Run, facts: FactSet) -> Iterator[Fact]:
             yield from fact("stage.bubble_us", subject, stage.bubble, *sources, samples=n)
             yield from fact("stage.bubble_share", subject, stage.bubble / step, *sources, samples=n)
             if least is not None:
-                yield from fact(
-                    "stage.bubble_excess_share", subject, stage.bubble / step - least - hops, *sources, samples=n
-                )
-        if stage.work <= mean:
+                inherent = max(least, (stays - stage.work) / step)
+                excess = stage.bubble / step - inherent - hops
+                yield from fact("stage.bubble_excess_share", subject, excess, *sources, samples=n)
+        yield from fact("stage.layers", subject, stage.layers, *sources, samples=n)
+        if stage.work <= target:
             yield from fact("stage.saving_share", subject, 0.0, *sources, samples=n)
         else:
-            yield from fact("stage.move_share", subject, 1 - mean / stage.work, *sources, samples=n)
+            yield from fact("stage.move_share", subject, 1 - target / stage.work, *sources, samples=n)
             yield from fact("stage.move_to", subject, lightest.index, *sources)
-            part = (stage.work - mean) / max(max(s.work for s in found) - mean, 1e-9)
-            yield from fact("stage.saving_us", subject, evened * part, *sources, samples=n)
-            yield from fact("stage.saving_share", subject, evened * part / step, *sources, samples=n)
+            if stage.layers and after.layers:
+                yield from fact("stage.move_layers", subject, stage.layers - after.layers, *sources, samples=n)
+            part = (stage.work - target) / max(furthest, 1e-9)
+            yield from fact("stage.saving_us", subject, gained * part, *sources, samples=n)
+            yield from fact("stage.saving_share", subject, gained * part / step, *sources, samples=n)
             yield from fact("stage.most_us", subject, most * part, *sources, samples=n)
             if behind is not None:
                 yield from fact("stage.after_late_us", subject, behind * part, *sources, samples=n)
@@ -320,12 +353,16 @@ def _witnesses(stage: Stage, found: Sequence[Stage]) -> int:
 
 @computed
 def evened_stages(run: Run) -> dict[int, Change] | None:
-    """What gives every stage the mean of the stages' work; None where a stage's work is not known."""
+    """What makes the stages' work as even as it can be; None where a stage's work is not known."""
     found = stages_of(run)
     if len(found) < 2 or any(stage.work <= 0 for stage in found):
         return None
-    mean = float(np.mean([stage.work for stage in found]))
-    return {rank: Change(mean / stage.work) for stage in found for rank in stage.ranks}
+    pairs = zip(found, _evened(found), strict=True)
+    return {rank: Change(even.work / stage.work) for stage, even in pairs for rank in stage.ranks}
+
+
+def _evened(found: Sequence[Stage]) -> list[Evened]:
+    return evened([stage.work for stage in found], [stage.layers for stage in found])
 
 
 def together(late: Mapping[int, Change], evened: Mapping[int, Change]) -> dict[int, Change]:
@@ -397,12 +434,10 @@ def _least_fitting(found: Sequence[Stage], stages: int) -> int | None:
     return counts[place] if place < len(counts) else None
 
 
-def _balanced(found: list[Stage], mean: float, micro: int | None) -> float:
-    largest = max(s.work for s in found)
+def _balanced(work: Sequence[float], targets: Sequence[float], micro: int | None) -> float:
     if micro is None:
-        return largest - mean
-    now = pipeline_us([stage.work for stage in found], micro)
-    return max(now - pipeline_us([mean] * len(found), micro), 0.0)
+        return max(work) - max(targets)
+    return max(pipeline_us(work, micro) - pipeline_us(targets, micro), 0.0)
 
 
 FAMILIES = (

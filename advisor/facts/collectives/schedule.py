@@ -8,6 +8,7 @@ backward: a stage takes in as many forwards as stages follow it, then alternates
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 
 import numpy as np
 
@@ -44,6 +45,32 @@ def pipeline_us(work_us: Sequence[float], micro_batches: int, hops_us: Sequence[
                 place[stage] += 1
                 moved = True
     return max(at, default=0.0)
+
+
+@dataclass(frozen=True)
+class Evened:
+    """A stage once the stages' work is as even as it can be: microseconds a step, and layers where they are known."""
+
+    work: float
+    layers: int | None
+
+
+def evened(work_us: Sequence[float], layers: Sequence[int | None]) -> list[Evened]:
+    """The stages once their work is as even as it can be: the mean where nobody knows their layers, else what is left
+    when whole layers move from the longest stage to the shortest as long as that makes the longest one shorter. A layer
+    takes what it takes in the stage that does least beside its layers; every stage keeps one."""
+    held = [count for count in layers if count]
+    if len(held) < len(layers):
+        return [Evened(sum(work_us) / len(work_us), None)] * len(work_us)
+    layer = min(us / count for us, count in zip(work_us, held, strict=True))
+    work, stages = list(work_us), range(len(work_us))
+    while True:
+        longest, shortest = max(stages, key=work.__getitem__), min(stages, key=work.__getitem__)
+        if held[longest] < 2 or not work[shortest] + layer < work[longest]:
+            return [Evened(us, count) for us, count in zip(work, held, strict=True)]
+        for stage, sign in ((longest, -1), (shortest, 1)):
+            work[stage] += sign * layer
+            held[stage] += sign
 
 
 def _order(stage: int, stages: int, m: int) -> list[tuple[bool, int]]:

@@ -1,12 +1,23 @@
-"""Attention written out: what runs between its two products instead of inside one fused kernel."""
+"""Attention: how often it runs backward, and where it is written out, what runs between its two products instead of
+inside one fused kernel."""
 
 from __future__ import annotations
+
+from collections.abc import Mapping
 
 import numpy as np
 
 from advisor.basics.arrays import Mask
 from advisor.facts.device.kernel_time import Timeline
 from advisor.facts.operators.kinds import is_attention, is_batched_product, is_between_products, is_cube, is_softmax
+
+
+def backward_attentions(calls: Mapping[tuple[str, str], tuple[float, float]]) -> tuple[int, float]:
+    """(how often a fused attention runs backward in a step, microseconds each), of (type, shapes) -> (kernels a step,
+    microseconds): once for each layer and micro-batch, also where forward is computed again. (0, 0) without one."""
+    own = [(count, us) for (kind, _), (count, us) in calls.items() if is_attention(kind) and "grad" in kind.lower()]
+    many = sum(count for count, _ in own)
+    return round(many), sum(count * us for count, us in own) / many if many else 0.0
 
 
 def between_products(timeline: Timeline) -> Mask | None:

@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from advisor.facts.collectives.schedule import _order, guess_micro_batches, in_flight, pipeline_us
+from advisor.facts.collectives.schedule import _order, evened, guess_micro_batches, in_flight, pipeline_us
 from advisor.facts.device.course import Chain
 
 WORK = st.lists(st.floats(10, 1000), min_size=1, max_size=6)
@@ -67,3 +67,28 @@ def test_a_slow_way_costs_more_than_its_transfers_where_stages_wait_for_each_rou
     """Eight micro-batches of 8 + 17 ms over a link of 14 ms each way: the steady rounds wait for it, too."""
     longer = pipeline_us([200.0] * 4, 8, [0.25, 14.0, 0.25]) - pipeline_us([200.0] * 4, 8, [0.25] * 3)
     assert longer == pytest.approx(109.5, rel=0.05)
+
+
+@given(st.lists(st.tuples(st.integers(1, 8), st.floats(0, 300)), min_size=2, max_size=6), st.floats(10, 100))
+def test_layers_move_whole(stages, layer):
+    """Nothing is lost on the way, the longest stage never gets longer, and none that can give a layer is longer than
+    the shortest with one more."""
+    work, layers = [count * layer + beside for count, beside in stages], [count for count, _ in stages]
+    after = evened(work, layers)
+    assert sum(each.work for each in after) == pytest.approx(sum(work))
+    assert sum(each.layers for each in after) == sum(layers) and min(each.layers for each in after) >= 1
+    longest = max(after, key=lambda each: each.work)
+    assert longest.work <= max(work) + 1e-6
+    moved = min(us / count for us, count in zip(work, layers, strict=True))
+    assert longest.layers == 1 or min(each.work for each in after) + moved >= longest.work - 1e-6
+
+
+@given(WORK)
+def test_stages_of_unknown_layers_are_evened_to_their_mean(work):
+    assert [each.work for each in evened(work, [None] * len(work))] == pytest.approx([np.mean(work)] * len(work))
+
+
+def test_two_layers_and_a_head_are_as_even_as_they_come():
+    """A last stage that holds the head as well is the longest whatever moves: half of it would make another longer."""
+    assert [each.work for each in evened([60, 60, 60, 90], [2, 2, 2, 2])] == [60, 60, 60, 90]
+    assert [each.work for each in evened([60, 60, 60, 150], [4, 4, 4, 8])] == [90, 75, 75, 90]
