@@ -211,7 +211,7 @@ KINDS = (
          "micro-batch", formula="backward kernels of a fused attention a step ÷ micro-batches, where that is whole",
          needs="kernels"),
     kind("stage.move_share", "ratio", "stage", "part of its work to hand to other stages so that all have the mean, or "
-         "come as near to it as whole layers can", needs=_NEEDS),
+         "come as near to it as whole layers of equal stages can", needs=_NEEDS),
     kind("stage.move_layers", "count", "stage", "so many of its layers", needs="kernels"),
     kind("stage.move_to", "number", "stage", "the stage with the least work", needs=_NEEDS),
     kind("stage.saving_us", "us", "stage", "what the step gains where all stages have the mean of the work, or come as "

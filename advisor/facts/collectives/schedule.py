@@ -56,11 +56,12 @@ class Evened:
 
 
 def evened(work_us: Sequence[float], layers: Sequence[int | None]) -> list[Evened]:
-    """The stages once their work is as even as it can be: the mean where nobody knows their layers, else what is left
-    when whole layers move from the longest stage to the shortest as long as that makes the longest one shorter. A layer
-    takes what it takes in the stage that does least beside its layers; every stage keeps one."""
+    """The stages once their work is as even as it can be. Where all hold as many layers, what one has more lies beside
+    them, in its head or its embedding, and whole layers move from the longest stage to the shortest as long as that
+    makes the longest one shorter; a layer takes what it takes in the stage that does least beside its layers, and every
+    stage keeps one. Else the mean, which bounds any split."""
     held = [count for count in layers if count]
-    if len(held) < len(layers):
+    if len(held) < len(layers) or len(set(held)) > 1:
         return [Evened(sum(work_us) / len(work_us), None)] * len(work_us)
     layer = min(us / count for us, count in zip(work_us, held, strict=True))
     work, stages = list(work_us), range(len(work_us))
