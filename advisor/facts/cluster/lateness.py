@@ -194,13 +194,16 @@ def _bursts(waits: Floats, usual: float) -> float:
 
 def _in_turn(above: Floats, row: int, usual: float) -> float | None:
     """How likely chance makes one of all rows exceed half of what this one usually does in as many steps, where others
-    do as well and all of them may take turns; 0 where no other does. Those that are late with it in every step take no
-    turns. `above` is what each row has more of than the others in each step."""
+    do as well and all of them may take turns; 0 where no other does. Where it is late in every step, others that are so
+    by what is usual for themselves take no turns either, however much less that is. `above` is what each row has more
+    of than the others in each step."""
     known = np.isfinite(above).sum(axis=1)
     if not known[row] or usual <= 0:
         return None
     counts = (above > usual / 2).sum(axis=1)
-    equals = (counts < known) | (counts[row] < known[row])
+    own = np.nansum(above, axis=1) / np.maximum(known, 1)
+    always = (own > 0) & ((above > own[:, None] / 2).sum(axis=1) == known)
+    equals = (counts == 0) | ~always | (counts[row] < known[row])
     equals[row] = True
     if counts[equals].sum() == counts[row]:
         return 0.0

@@ -88,6 +88,16 @@ def test_turns_are_told_from_one_late_rank_by_as_many_steps_as_that_takes():
     assert _chance("x" * 12, "x..x" * 3, ".xx." * 3, "." * 12) < 0.01
 
 
+@given(st.lists(st.floats(0.8, 1.2), min_size=2, max_size=8), st.floats(0.3, 0.95))
+def test_ranks_late_by_different_amounts_take_no_turns(noise, part):
+    """A card slow by half and one by a quarter are both late in every step: the lesser one, about half the other's
+    lateness in some steps and less in others, does not make the greater one chance."""
+    late = np.array(
+        [[30.0] * len(noise), [30.0 * part * each for each in noise], [0.0] * len(noise), [0.0] * len(noise)]
+    )
+    assert _in_turn(late - others_median(late), 0, 30.0) == 0
+
+
 def test_the_chance_of_turns_is_that_of_drawing_them():
     """As often as all ranks are late, drawn again for each step, hits one of them so often."""
     draws = np.random.default_rng(3).random((20000, 6)) < 8 / 24
