@@ -70,7 +70,7 @@ def common_pace(run: Run) -> CommonPace | None:
         return None
     waits, work = np.nan_to_num(balance.data), np.nan_to_num(balance.compute + balance.host)
     bound, steps = limited(waits, _seen(run, balance)), tuple(balance.steps)
-    waiting = bound.any(axis=0)
+    waiting = bound.sum(axis=0) > 0
     if len(steps) > 2 and not waiting[0] and waiting[1:].all():  # it lives on what was prepared before the recording
         waits, work, bound, steps = waits[:, 1:], work[:, 1:], bound[:, 1:], steps[1:]
     if len(layout.peers()) > 1:  # stages work one after another: only their beginnings are compared
