@@ -36,10 +36,11 @@ def groups(run: Run) -> dict[int, tuple[int, ...]]:
         rest = sorted(size, key=lambda r: (-size[r], r))
         while rest:
             first = rest[0]
-            dealt = cause == "compute" and has_more_work(run, late[first])  # uneven work is dealt anew all at once
+            loaded = {r for r in rest if cause == "compute" and has_more_work(run, late[r])}
+            # uneven work is dealt anew all at once; a slow card beside it is another thing
             group = [
                 r for r in rest
-                if (size[first] <= ALIKE * size[r] or (dealt and has_more_work(run, late[r])))
+                if (r in loaded) == (first in loaded) and (first in loaded or size[first] <= ALIKE * size[r])
                 and _as_often(late[first], late[r])
             ]  # fmt: skip
             rest = [r for r in rest if r not in group]
