@@ -1,7 +1,7 @@
 """Ranks that are late from one thing are one cause: one by one they gain nothing, for a step waits for its last.
 
 Of one thing means: the same part of the step, by about the same time, about as often; more work to do is one thing
-however much of it each has. What a group gives is replayed
+however much of it each has; loaders that limit their ranks alike, whoever waits longest. What a group gives is replayed
 for all of it at once; without kernels the pipeline's schedule, else how much later they are than the next, tells.
 """
 
@@ -14,11 +14,12 @@ import numpy as np
 from advisor.facts.base import Run, computed
 from advisor.facts.cluster.accounts import PARTS, Accounts, accounts
 from advisor.facts.cluster.lateness import ALIKE, Lateness, latenesses
-from advisor.facts.cluster.replay import has_more_work, model, what_if_late
+from advisor.facts.cluster.replay import corrections, gain, has_more_work, model, what_if_late
 from advisor.facts.cluster.stages import micro_batches
 from advisor.facts.collectives.exposure import exposures
 from advisor.facts.collectives.parallelism import Partition, partition
 from advisor.facts.collectives.schedule import guess_micro_batches, pipeline_us
+from advisor.facts.data.common_pace import CommonPace, common_pace
 
 REPLAYS = 6
 """Groups of late ranks whose mending is replayed, the latest first."""
@@ -35,15 +36,39 @@ def groups(run: Run) -> dict[int, tuple[int, ...]]:
         rest = sorted(size, key=lambda r: (-size[r], r))
         while rest:
             first = rest[0]
-            dealt = cause == "compute" and has_more_work(run, late[first])  # uneven work is dealt anew all at once
+            loaded = {r for r in rest if cause == "compute" and has_more_work(run, late[r])}
+            # uneven work is dealt anew all at once; a slow card beside it is another thing
             group = [
                 r for r in rest
-                if (size[first] <= ALIKE * size[r] or (dealt and has_more_work(run, late[r])))
+                if (r in loaded) == (first in loaded) and (first in loaded or size[first] <= ALIKE * size[r])
                 and _as_often(late[first], late[r])
             ]  # fmt: skip
             rest = [r for r in rest if r not in group]
             found.update(dict.fromkeys(group, tuple(sorted(group))))
+    pace = paced_together(run)
+    if pace is not None:
+        found.update({r: pace.ranks for r in pace.ranks if r in found and late[r].cause == "data"})
     return dict(sorted(found.items()))
+
+
+@computed
+def paced_together(run: Run) -> CommonPace | None:
+    """The ranks whose loaders together set the pace, where it is known what mending all of them gives: stages hide a
+    part of their waits behind one another, which a replay alone tells."""
+    pace = common_pace(run)
+    if pace is None or not set(pace.ranks) <= latenesses(run).keys():
+        return None
+    return pace if model(run) is not None or len(partition(run).peers()) < 2 else None
+
+
+def _with_all_fed(run: Run, pace: CommonPace, slow: Sequence[Lateness]) -> tuple[float, str]:
+    """What the mean step gains where none of these waits for data: of what the replayed step loses, as much as reaches
+    its end."""
+    found, changes = model(run), corrections(run, slow, dict.fromkeys(pace.ranks, "data"))
+    if found is None or changes is None:
+        return pace.gain_us, "comparison"
+    step, replayed = next(chain.step for chain in found.chains.values()), gain(found, changes)
+    return (pace.gain_us, "comparison") if replayed is None else (pace.reaching_us(step, replayed), "replay")
 
 
 def _as_often(one: Lateness, other: Lateness) -> bool:
@@ -66,14 +91,17 @@ def group_gains(run: Run) -> dict[tuple[int, ...], tuple[float, str]]:
 def joint_gain(run: Run, slow: Sequence[Lateness], *, replayed: bool = True) -> tuple[float, str]:
     """What a step gains where all these ranks do as their peers, on average over steps in which they are late and those
     in which they are not; and how that is known: replay, schedule or comparison."""
+    pace = paced_together(run)
+    if pace is not None and {entry.rank for entry in slow} == set(pace.ranks) and "data" in {e.cause for e in slow}:
+        return _with_all_fed(run, pace, slow)
     often = float(np.median([entry.recurrence for entry in slow]))
     found, balance = model(run), accounts(run)
     step = next((chain.step for chain in found.chains.values()), None) if found is not None else None
     shown = step is None or balance is None or is_late_in(step, balance, slow)
-    gain = what_if_late(run, slow) if replayed and shown else None
+    gained = what_if_late(run, slow) if replayed and shown else None
     layout, late = partition(run), latenesses(run)
-    if gain is not None:
-        return min(gain, _waited_for(slow, layout)) * often, "replay"
+    if gained is not None:
+        return min(gained, _waited_for(slow, layout)) * often, "replay"
     mine = {entry.rank for entry in slow}
     compared = 0.0
     for stage in {layout.stage.get(rank) for rank in mine}:

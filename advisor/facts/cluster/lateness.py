@@ -136,16 +136,20 @@ def _among_peers(balance: Accounts, rows: list[int], speeds: dict[int, float]) -
     noise = spread(over)
     waits = balance.part("data")[rows]
     waits = np.where(2 * (waits - others_median(waits)) > above, waits - others_median(waits), np.nan)
-    return {
-        balance.ranks[r]: Lateness(
-            balance.ranks[r], {p: float(v[i]) for p, v in parts.items() if np.isfinite(v[i])}, float(over[i]),
-            float(exposed[i]) if np.isfinite(exposed[i]) else None, float(steadily[i]), noise,
-            speeds.get(balance.ranks[r]), max(_recurrence(above[i], float(over[i])), _bursts(waits[i], float(over[i]))),
-            _in_turn(above, i, float(over[i])),
-        )
-        for i, r in enumerate(rows)
-        if np.isfinite(over[i])
-    }  # fmt: skip
+    found: dict[int, Lateness] = {}
+    for i, r in enumerate(rows):
+        if np.isfinite(over[i]):
+            entry = Lateness(
+                balance.ranks[r], {p: float(v[i]) for p, v in parts.items() if np.isfinite(v[i])}, float(over[i]),
+                float(exposed[i]) if np.isfinite(exposed[i]) else None, float(steadily[i]), noise,
+                speeds.get(balance.ranks[r]),
+                max(_recurrence(above[i], float(over[i])), _bursts(waits[i], float(over[i]))),
+                _in_turn(above, i, float(over[i])),
+            )  # fmt: skip
+            if entry.cause == "data" and _spared_first(above[i], entry.own_us):
+                entry = replace(entry, steadiness=1.0, in_turn=_in_turn(above[:, 1:], i, entry.own_us))
+            found[entry.rank] = entry
+    return found
 
 
 def _with_work(run: Run, balance: Accounts, peers: dict[int, Lateness]) -> dict[int, Lateness]:
@@ -177,11 +181,18 @@ def _recurrence(above: Floats, usual: float) -> float:
     is spared lives on what was prepared before it, and does not count."""
     known = above[np.isfinite(above)]
     late = known > max(usual, 0.0) / 2
-    if len(known) > 2 and not late[0] and late[1:].all():
+    if _spared_first(above, usual):
         return 1.0
     if usual <= 0 or not len(known) or late.all():
         return float(late.mean()) if len(known) else 0.0
     return min(float(known[late].sum()) / (len(known) * usual), 1.0)
+
+
+def _spared_first(above: Floats, usual: float) -> bool:
+    """Whether a rank is late by half of what it usually is in all steps but the first."""
+    known = above[np.isfinite(above)]
+    late = known > max(usual, 0.0) / 2
+    return len(known) > 2 and not late[0] and bool(late[1:].all())
 
 
 def _bursts(waits: Floats, usual: float) -> float:

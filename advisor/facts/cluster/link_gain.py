@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import math
 from collections import defaultdict
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import product
 
@@ -28,10 +28,13 @@ from advisor.facts.collectives.link_speed import LINKS, USUAL_PERCENTILE, Key, L
 from advisor.facts.collectives.parallelism import partition
 from advisor.facts.collectives.schedule import pipeline_us
 from advisor.facts.step.steps import steady
+from advisor.knowledge.measuring import limit
 
 Collective = tuple[str, str]
 """(group, kind)"""
 _SUMMED = (False, True)
+BY_ITSELF = limit("links", "by_itself")
+"""Part of what several slow links give together from which on one of them gives it without the others."""
 
 
 def link_gain(run: Run, links: list[Link], replayed: bool) -> float | None:
@@ -47,6 +50,26 @@ def link_gain(run: Run, links: list[Link], replayed: bool) -> float | None:
     if gained is None:  # no step can be replayed, or none of its collectives is known to use these links
         gained = _exposed(run, _cuts(run, slow), slow)
     return None if gained is None else min(gained, _not_computing(run))
+
+
+def hiding(run: Run, units: Sequence[list[Link]]) -> list[list[list[Link]]]:
+    """Slow links of which each unit (a pair, a card, links that share ranks) hides the others: a collective waits for
+    its slowest link, so that the fastest of several repairs gives nothing. Units of common collectives are put together
+    where all of them at once give clearly more than the best by itself."""
+    joined: list[tuple[set[Collective], list[list[Link]]]] = []
+    for unit in units:
+        uses = set(_cuts(run, unit))
+        mine = [one for one in joined if one[0] & uses]
+        joined = [one for one in joined if one not in mine]
+        joined.append((uses.union(*(one[0] for one in mine)), [*(each for one in mine for each in one[1]), unit]))
+    found = []
+    for _, together in joined:
+        if len(together) > 1:
+            whole = link_gain(run, [link for unit in together for link in unit], True) or 0.0
+            best = max(link_gain(run, unit, True) or 0.0 for unit in together)
+            if whole > 0 and best < BY_ITSELF * whole:
+                found.append(together)
+    return found
 
 
 @computed

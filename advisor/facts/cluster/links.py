@@ -4,14 +4,14 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 
 import numpy as np
 
 from advisor.basics.arrays import Floats
 from advisor.basics.units import rank_list
-from advisor.facts.base import FactSet, Family, Run, fact, kind
-from advisor.facts.cluster.link_gain import link_gain
+from advisor.facts.base import FactSet, Family, Run, computed, fact, kind
+from advisor.facts.cluster.link_gain import hiding, link_gain
 from advisor.facts.collectives.exchanges import EXCHANGES
 from advisor.facts.collectives.inherent import is_told, large_message, link_limit
 from advisor.facts.collectives.link_speed import (
@@ -21,6 +21,7 @@ from advisor.facts.collectives.link_speed import (
     Key,
     Knot,
     Link,
+    Machine,
     card_behind,
     cards_of,
     ends_of,
@@ -77,6 +78,9 @@ KINDS = (
     kind("link.slow_pairs", "count", "link", "pairs of ranks between which links are slow, of slow links that share "
          "ranks and are no one card's or host's", needs=_NEEDS),
     kind("link.shared_ranks", "text", "link", "the ranks between which they are", needs=_NEEDS),
+    kind("link.apart", "list", "link", "pairs and cards that are slow by themselves, have nothing but collectives in "
+         "common and hide each other there", formula="units of common collectives of which the best alone gives less "
+         "than links.by_itself of what all give together", needs=_NEEDS),
     kind("link.is_whole", "bool", "link", "every link between these ranks is slow", needs=_NEEDS),
     kind("link.stage", "number", "link", "pipeline stage whose ranks these are, from 0", needs=_NEEDS),
     kind("link.direction", "text", "link",
@@ -139,14 +143,11 @@ def measure(run: Run, facts: FactSet) -> Iterator[Fact]:
     step = facts.number("step.time_us", RUN)
     if (evenly := _evenly_slow(links)) is not None:
         yield from _facts_of_all(run, evenly, step)
-    found = {key: link for key, link in links.items() if link.ratio is not None}
+    told = _told(run)
+    found, hosts, machines, knots = told.found, told.hosts, told.machines, told.knots
     if not found:
         return
-    hosts = hosts_of(partition(run).host, found)
-    machines = machines_of(found, hosts)
-    cards = cards_of(found, machines, hosts)
-    knots = knots_of(found, cards, machines, hosts)
-    cards = {rank: card for rank, card in cards.items() if not any(k.is_whole and rank in k.ranks for k in knots)}
+    cards = told.cards_beside_knots()
     candidates = [[link] for link in found.values()] + [knot.links for knot in knots]
     candidates += [c.links for c in cards.values()] + [m.links for m in machines.values()]
     least = sorted((excess_us(links) for links in candidates), reverse=True)[:REPLAYS][-1]
@@ -173,7 +174,7 @@ def measure(run: Run, facts: FactSet) -> Iterator[Fact]:
         yield from fact("link.peer_count", subject, by_class[transport] - 1, *link.sources)
     gains = {name: link_gain(run, m.links, excess_us(m.links) >= least) for name, m in machines.items()}
     for rank, one in sorted(cards.items()):
-        subject = Subject("link", f"*-{rank}" if one.direction == INCOMING else f"{rank}-*", (rank,))
+        subject = Subject("link", _card_name(rank, one), (rank,))
         name = hosts.get(rank, "")
         machine = machines.get(name) if one.leaving else None
         machine = machine if machine is not None and machine.holds(one.direction) else None
@@ -304,29 +305,94 @@ def _facts_of_all(run: Run, links: list[Link], step: float | None) -> Iterator[F
 
 def links_behind(run: Run) -> dict[Subject, list[Link]]:
     """The links that a finding about a link, a card or a host is about."""
+    told = _told(run)
+    behind = {}
+    for (a, b, transport), link in told.found.items():
+        back = told.found.get((b, a, transport))
+        behind[Subject("link", f"{a}-{b}")] = [link] if back is None else [link, back]
+    for rank, one in told.cards.items():
+        behind[Subject("link", _card_name(rank, one))] = one.every
+    for name, machine in told.machines.items():
+        own = machine.links
+        behind[Subject("host", name)] = own
+        members = sorted(rank for rank, host in told.hosts.items() if host == name)
+        if len(members) > 1:  # as a finding about all links of a host is told
+            behind[Subject("link", f"{members[0]}-*", tuple(members))] = own
+    evenly = _evenly_slow(links_of(run))
+    behind |= {_subject_of(evenly): evenly} if evenly else {}
+    return behind | {_all_of(knot.ranks): knot.links for knot in told.knots}
+
+
+@dataclass(frozen=True)
+class _Told:
+    """What findings about links are told of."""
+
+    found: dict[Key, Link]
+    """Links that can be compared with others."""
+    hosts: dict[int, str]
+    machines: dict[str, Machine]
+    cards: dict[int, Card]
+    knots: list[Knot]
+
+    def cards_beside_knots(self) -> dict[int, Card]:
+        """The cards that no knot tells of."""
+        bound = {rank for knot in self.knots if knot.is_whole for rank in knot.ranks}
+        apart = {name for knot in self.knots for name in knot.apart}
+        bound |= {rank for rank, card in self.cards.items() if _card_name(rank, card) in apart}
+        return {rank: card for rank, card in self.cards.items() if rank not in bound}
+
+
+@computed
+def _told(run: Run) -> _Told:
     found = {key: link for key, link in links_of(run).items() if link.ratio is not None}
     hosts = hosts_of(partition(run).host, found)
     machines = machines_of(found, hosts)
-    behind = {}
-    for (a, b, transport), link in found.items():
-        back = found.get((b, a, transport))
-        behind[Subject("link", f"{a}-{b}")] = [link] if back is None else [link, back]
     cards = cards_of(found, machines, hosts)
-    for rank, one in cards.items():
-        behind[Subject("link", f"*-{rank}" if one.direction == INCOMING else f"{rank}-*")] = one.every
-    for name, machine in machines.items():
-        own = machine.links
-        behind[Subject("host", name)] = own
-        members = sorted(rank for rank, host in hosts.items() if host == name)
-        if len(members) > 1:  # as a finding about all links of a host is told
-            behind[Subject("link", f"{members[0]}-*", tuple(members))] = own
-    knots = [knot.links for knot in knots_of(found, cards, machines, hosts)]
-    return behind | {_subject_of(each): each for each in (_evenly_slow(links_of(run)), *knots) if each}
+    told = _Told(found, hosts, machines, cards, knots_of(found, cards, machines, hosts))
+    units = _slow_units(told)
+    for together in hiding(run, list(units.values())):
+        names = tuple(name for name, links in units.items() if links in together)
+        slow = {id(link): link for unit in together for link in unit if (link.ratio or 0.0) < slow_link()}
+        links = list(slow.values())
+        told.knots[:] = [knot for knot in told.knots if knot.links not in together]
+        ranks = {int(end) for name in names for end in name.split("-") if end != "*"}
+        told.knots.append(Knot(links, tuple(sorted(ranks)), False, names))
+    return told
+
+
+def _slow_units(told: _Told) -> dict[str, list[Link]]:
+    """Name -> slow links that a finding of their own would tell of: what ranks share, cards, pairs; no host's."""
+    slow, beside = slow_link(), told.cards_beside_knots()
+    units = {f"{knot.ranks[0]}-*": knot.links for knot in told.knots}
+    for rank, card in sorted(beside.items()):
+        of_host = card.leaving and _host_of_card(told, rank, card) < slow
+        if card.best < slow and card.neighbours > 1 and not of_host:
+            units[_card_name(rank, card)] = card.every
+    for (a, b, transport), link in sorted(told.found.items()):
+        back = told.found.get((b, a, transport))
+        worse = back is None or back.ratio is None or ((link.ratio or 0.0), a) < (back.ratio, b)
+        alone = card_behind(link, beside) >= slow and host_behind(link, told.machines, told.hosts) >= slow
+        if worse and alone and (link.ratio or 0.0) < slow and not any(link in knot.links for knot in told.knots):
+            units[f"{a}-{b}"] = [link] if back is None else [link, back]
+    return units
+
+
+def _host_of_card(told: _Told, rank: int, card: Card) -> float:
+    """Bandwidth ratio of the best card of a rank's host in the direction of this card's links, 1 where it has none."""
+    machine = told.machines.get(told.hosts.get(rank, ""))
+    return machine.best if machine is not None and machine.holds(card.direction) else 1.0
+
+
+def _card_name(rank: int, card: Card) -> str:
+    return f"*-{rank}" if card.direction == INCOMING else f"{rank}-*"
 
 
 def _subject_of(links: Sequence[Link]) -> Subject:
-    """All these links: those of their first rank, with all their ranks."""
-    ranks = ends_of(links)
+    return _all_of(ends_of(links))
+
+
+def _all_of(ranks: tuple[int, ...]) -> Subject:
+    """All links of these: those of their first rank, with all their ranks."""
     return Subject("link", f"{ranks[0]}-*", ranks)
 
 
@@ -334,8 +400,8 @@ def _facts_of_knot(
     run: Run, knot: Knot, hosts: Mapping[int, str], step: float | None, least: float, others: int
 ) -> Iterator[Fact]:
     """A knot is told as the card that its links would be of."""
-    subject, sources = _subject_of(knot.links), knot.links[0].sources
-    whole = Card(knot.best, knot.links, len(knot.ranks) - 1, knot.links, False)
+    subject, sources = _all_of(knot.ranks), knot.links[0].sources
+    whole = Card(knot.best, knot.links, len(ends_of(knot.links)) - 1, knot.links, False)
     yield from _facts_of_link(run, knot.links, subject, step, least, whole)
     layout = partition(run)
     stages = layout.peers() if len(set(layout.stage.values())) > 1 and not layout.guessed else {}
@@ -347,6 +413,7 @@ def _facts_of_knot(
     yield from fact("link.shared_ranks", subject, rank_list(knot.ranks), *sources)
     yield from fact("link.slow_pairs", subject, knot.pairs, *sources)
     yield from fact("link.is_whole", subject, knot.is_whole, *sources)
+    yield from fact("link.apart", subject, knot.apart or None, *sources)
     yield from fact("link.is_card", subject, True, *sources)
     yield from fact("link.neighbour_count", subject, whole.neighbours, *sources)
     yield from fact("link.card_ratio", subject, knot.best, *sources)

@@ -10,7 +10,7 @@ import numpy as np
 from advisor.basics.units import rank_list
 from advisor.facts.base import FactSet, Family, Run, fact, kind
 from advisor.facts.cluster.accounts import Accounts, accounts
-from advisor.facts.cluster.groups import group_gains, groups
+from advisor.facts.cluster.groups import group_gains, groups, paced_together
 from advisor.facts.cluster.lateness import Lateness, extra_work, latenesses, slow_operators, speed_of, type_speeds
 from advisor.facts.cluster.peers import excess, kernel_speeds
 from advisor.facts.collectives.exchanges import EXCHANGES
@@ -105,6 +105,11 @@ KINDS = (
     kind("rank.alike_least_us", "us", "rank", "what the one of these that is late least has more than its peers of the "
          "part that makes them late, per step", needs=_NEEDS),
     kind("rank.alike_most_us", "us", "rank", "the same of the one that is late most", needs=_NEEDS),
+    kind("rank.paced_alone_us", "us", "rank", "what the step gains at most with one rank's loader mended where its and "
+         "those of the ranks late alike together set the pace",
+         formula="before a step, a mended run is ahead by no more than by how much earlier the last of the others had "
+                 "its batch; of the rank that gives most", needs="steps|trace"),
+    kind("rank.paced_by_all", "bool", "rank", "no other rank waits for data but those late alike", needs="steps|trace"),
     kind("rank.work_is_alike", "bool", "rank",
          "those it is compared with surely do the same work: the partition is told, or kernels are compared one by "
          "one, or it is not late together with its neighbours, as a stage with more work is", needs=_NEEDS),
@@ -195,7 +200,13 @@ def measure(run: Run, facts: FactSet) -> Iterator[Fact]:
             yield from fact("rank.work_is_alike", subject, alike_work, *sources)
             yield from fact("rank.alike_count", subject, len(group), *sources)
             yield from fact("rank.alike_ranks", subject, rank_list(group), *sources)
-            sizes = [late[r].parts.get(entry.cause, np.nan) for r in group]
+            pace = paced_together(run) if entry.cause == "data" else None
+            if pace is not None and group == pace.ranks:
+                sizes = [float(waits.mean()) for waits in pace.waits.values()]
+                yield from fact("rank.paced_alone_us", subject, pace.alone_us, *sources, samples=n)
+                yield from fact("rank.paced_by_all", subject, pace.everyone, *sources, samples=n)
+            else:
+                sizes = [late[r].parts.get(entry.cause, np.nan) for r in group]
             yield from fact("rank.alike_least_us", subject, min(sizes), *sources)
             yield from fact("rank.alike_most_us", subject, max(sizes), *sources)
             yield from fact("rank.alike", subject, group, *sources)

@@ -147,8 +147,9 @@ def corrections(run: Run, late: Sequence[Lateness], parts: Mapping[int, str] | N
     None where there is no replay, or where nobody knows what a rank is late from.
     """
     from advisor.facts.cluster.accounts import accounts
+    from advisor.facts.data.common_pace import common_pace
 
-    found, balance = model(run), accounts(run)
+    found, balance, pace = model(run), accounts(run), common_pace(run)
     if found is None or balance is None:
         return None
     changes: dict[int, Change] = {}
@@ -160,6 +161,10 @@ def corrections(run: Run, late: Sequence[Lateness], parts: Mapping[int, str] | N
             return None
         over = max(entry.parts.get(part, 0.0), 0.0)
         own = float(np.nanmedian(balance.part(part)[balance.ranks.index(entry.rank)]))
+        if part == "data" and pace is not None and entry.rank in pace.ranks:
+            chain = found.chains[entry.rank]
+            changes[entry.rank] = _fed(chain, pace.wait_us(entry.rank, chain.step))
+            continue
         lead = entry.lead_us if part == "host" else 0.0
         if own <= 0 and not lead:
             return None

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from advisor.facts.base import Run, computed
-from advisor.facts.cluster.groups import joint_gain
+from advisor.facts.cluster.groups import joint_gain, paced_together
 from advisor.facts.cluster.lateness import Lateness, latenesses
 from advisor.facts.cluster.link_gain import link_gain, shortened
 from advisor.facts.cluster.links import links_behind
@@ -56,7 +56,7 @@ def affordable(run: Run, most: int) -> int:
 
 def joint_saving(run: Run, cures: Sequence[Cure]) -> float | None:
     """Microseconds a step gains with all of these put right at once; None where nothing tells."""
-    late, _ = _late(run, cures)
+    late, parts = _late(run, cures)
     links = _links(run, cures)
     work = any(cure.removes in WORK for cure in cures)
     if late is None or (not late and not links and not work):
@@ -66,6 +66,10 @@ def joint_saving(run: Run, cures: Sequence[Cure]) -> float | None:
         changes, pure = prepared
         often = [entry.recurrence for entry in late] or [1.0]
         whole = gain(found, changes, pure)
+        pace = paced_together(run)
+        if whole and pace is not None and {rank for rank, part in parts.items() if part == "data"} >= set(pace.ranks):
+            step = next(chain.step for chain in found.chains.values())
+            often = [pace.reaching_us(step, whole) / whole]
         # what is there in a part of the steps only gives on average that part of what it adds
         sometimes = float(np.median(often))
         if whole is None or sometimes >= 1 or not late:
@@ -132,7 +136,8 @@ def _staying(run: Run, cures: Sequence[Cure], changes: Mapping[int, Change]) -> 
 
 def _late(run: Run, cures: Sequence[Cure]) -> tuple[list[Lateness] | None, dict[int, str]]:
     """The late ranks behind the cures and the part of each that is put right; None where one is not known."""
-    known = latenesses(run)
+    known, pace = latenesses(run), paced_together(run)
+    fed = () if pace is None else pace.ranks
     parts: dict[int, str] = {}
     for cure in cures:
         if cure.removes in LATE:
@@ -141,7 +146,7 @@ def _late(run: Run, cures: Sequence[Cure]) -> tuple[list[Lateness] | None, dict[
             for rank in cure.subject.ranks:
                 entry = known[rank]
                 part = entry.cause if cure.removes == "late" else cure.removes
-                if entry.parts.get(part, 0.0) > 0:
+                if entry.parts.get(part, 0.0) > 0 or (part == "data" and rank in fed):
                     parts[rank] = part
     return [known[rank] for rank in sorted(parts)], parts
 

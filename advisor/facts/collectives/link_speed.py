@@ -435,12 +435,15 @@ def machines_of(found: dict[Key, Link], hosts: dict[int, str]) -> dict[str, Mach
 
 @dataclass(frozen=True)
 class Knot:
-    """Slow links over one transport that share ranks, and are no one card's or host's."""
+    """Slow links that are told as one: over one transport they share ranks and are no one card's or host's; or they
+    share nothing but collectives."""
 
     links: list[Link]
     ranks: tuple[int, ...]
     is_whole: bool
     """Every link between these ranks is slow: what they have in common is, and none of their cards by itself."""
+    apart: tuple[str, ...] = ()
+    """Pairs and cards ("2-*") that are slow by themselves and have nothing but collectives in common."""
 
     @property
     def best(self) -> float:

@@ -13,6 +13,10 @@ PIPE_NAMES = {
     "aiv_mte2_ratio": "memory (read)", "aiv_mte3_ratio": "memory (write)",
 }  # fmt: skip
 
+_CUBE = ("mac_ratio", "mte2_ratio", "mte1_ratio", "fixpipe_ratio", "scalar_ratio")
+_VECTOR = ("vec_ratio", "aiv_mte2_ratio", "aiv_mte3_ratio", "aiv_scalar_ratio")
+"""Units of the two kinds of cores: what computes, what reads, the rest."""
+
 
 def busiest_pipe(kernels: Kernels, members: Sequence[int]) -> tuple[str, float | None, float | None]:
     """(busiest pipe, its time-weighted ratio, the cube's ratio) from the counters, where there are any."""
@@ -37,6 +41,14 @@ def transfers(kernels: Kernels, members: Sequence[int]) -> float | None:
     ratios = dict(_ratios(kernels, members))
     read, written = ratios.get("aiv_mte2_ratio"), ratios.get("aiv_mte3_ratio")
     return None if read is None or written is None else read + written
+
+
+def main_units_counted(kernels: Kernels, members: Sequence[int]) -> bool:
+    """Whether the units that compute and those that read were counted on every kind of core that counters tell of: with
+    one of them lost, the busiest of the rest tells no limit."""
+    told = {pipe for pipe, _ in _ratios(kernels, members)}
+    cores = [units for units in (_CUBE, _VECTOR) if told & set(units)]
+    return bool(cores) and all(set(units[:2]) <= told for units in cores)
 
 
 def _ratios(kernels: Kernels, members: Sequence[int]) -> Iterator[tuple[str, float]]:

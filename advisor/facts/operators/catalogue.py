@@ -185,6 +185,13 @@ KINDS = (
         needs="kernels",
     ),
     kind(
+        "operator_type.units_counted",
+        "bool",
+        _TYPE,
+        "the units that compute and those that read have counters, so that the busiest unit is among those told",
+        needs="kernels",
+    ),
+    kind(
         "operator_type.second_pipe",
         "text",
         _TYPE,

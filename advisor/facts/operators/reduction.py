@@ -11,7 +11,7 @@ import numpy as np
 from advisor.basics.arrays import Floats, Ints, Mask
 from advisor.facts.base import Reduction
 from advisor.facts.device.kernel_time import alone_us, only_us, sums, sweep, timeline_of
-from advisor.facts.device.pipes import busiest_pipe, second_pipe, transfers
+from advisor.facts.device.pipes import busiest_pipe, main_units_counted, second_pipe, transfers
 from advisor.facts.operators.attention import between_products
 from advisor.facts.operators.kinds import (
     SLOW_DTYPES,
@@ -106,6 +106,8 @@ class TypeRow:
     bytes_per_s: float | None = None
     """Bytes of inputs and outputs ÷ time, of calls whose shapes tell them; `memory_speed`: ÷ the card's bandwidth."""
     memory_speed: float | None = None
+    units_counted: bool = False
+    """The main units of its cores have counters."""
     rest_mac_ratio: float | None = None
     """Busy part of the cube unit in the other multiplications."""
     rest_shape: str = ""
@@ -357,6 +359,7 @@ def _row(
         memory_us=memory, memory_idle_us=memory_idle, at_memory_us=at_memory,
         bytes_per_s=1e6 * sized_bytes / sized_us if sized_us else None,
         memory_speed=min(1e6 * sized_bytes / sized_us / carries, 1.0) if sized_us else None,
+        units_counted=main_units_counted(kernels, members),
         rest_mac_ratio=busiest_pipe(kernels, rest)[2] if rest else None,
         rest_shape=signatures[int(np.argmax(idle))].input_shapes if any(idle) else "",
     )  # fmt: skip

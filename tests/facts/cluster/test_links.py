@@ -113,6 +113,40 @@ def test_slow_links_that_share_ranks_are_one_culprit(tmp_path_factory, scenario,
     assert found[0].saving.us == pytest.approx(gained, rel=0.2)
 
 
+@pytest.mark.parametrize(
+    ("faults", "ranks"),
+    [
+        pytest.param([("slow_link", (1, 2)), ("slow_link", (5, 6))], (1, 2, 5, 6), id="two links"),
+        pytest.param([("slow_card", 2), ("slow_link", (5, 6))], (2, 5, 6), id="a card and a link"),
+        pytest.param([("slow_link", pair) for pair in ((0, 3), (1, 2), (4, 7))], (0, 1, 2, 3, 4, 7), id="three links"),
+    ],
+)
+@given(factor=st.floats(2.0, 6.0), seed=st.integers(1, 99))
+@settings(max_examples=2)
+def test_slow_links_that_hide_each_other_are_promised_together(tmp_path_factory, faults, ranks, factor, seed):
+    """A collective waits for its slowest link: links that share no rank are one finding with what all of them give."""
+    healthy = replace(TRAFFIC, data=8, seed=seed)
+    slow = replace(healthy, faults=tuple(Fault(kind, where, factor) for kind, where in faults))
+    folder = tmp_path_factory.mktemp("links")
+    write_profile(simulate(slow), folder)
+    found = [f for f in advise([folder], load_rules(), Options(jobs=1)).findings if f.verdict == "slow-link"]
+    assert [f.subject.ranks for f in found] == [ranks]
+    gained = simulate(slow).step_us - simulate(healthy).step_us
+    assert found[0].saving.us == pytest.approx(gained, rel=0.2)
+    assert "must be repaired together" in found[0].message.en
+
+
+def test_a_slow_link_that_gives_all_by_itself_stays_alone(tmp_path):
+    """A slightly slow link beside a very slow one is no part of what repairing the latter gives."""
+    healthy = replace(TRAFFIC, data=8)
+    slow = replace(healthy, faults=(Fault("slow_link", (1, 2), 6.0), Fault("slow_link", (5, 6), 0.5)))
+    write_profile(simulate(slow), tmp_path)
+    found = [f for f in advise([tmp_path], load_rules(), Options(jobs=1)).findings if f.verdict == "slow-link"]
+    assert found[0].subject.ranks == (1, 2)
+    alone = simulate(slow).step_us - simulate(replace(healthy, faults=slow.faults[1:])).step_us
+    assert found[0].saving.us == pytest.approx(alone, rel=0.2)
+
+
 @pytest.mark.parametrize("rate", [3.0, 6.0, 14.0])
 @pytest.mark.parametrize("scenario", [TRAFFIC, replace(STAGES, pipeline=1)])
 def test_links_that_are_all_slow_are_told_by_what_such_links_carry(tmp_path, scenario, rate):
