@@ -9,7 +9,7 @@ from pathlib import PurePath
 
 from advisor.basics.units import MEASURED, NANOSECONDS, rank_list, show
 from advisor.engine.concluding.allclear import Doubt, Loss, leading_loss, objection, terms
-from advisor.engine.concluding.suspected import is_suspect
+from advisor.engine.concluding.suspected import is_suspect, suspected_owner
 from advisor.facts.account.spending import step_time
 from advisor.facts.base import FactSet
 from advisor.knowledge.savings import is_certain, is_event, is_remark, leading, loses_enough, unowned_part, usual_error
@@ -64,8 +64,8 @@ def _of_the_step(
     unusable: Sequence[str],
     missing: Sequence[MissingEvidence],
 ) -> Summary:
-    """Direction of the root cause with the largest saving, else of the lost time; healthy or undetermined where there
-    is neither.
+    """Direction of the root cause with the largest saving, else of the suspect that accounts for the lost time, else of
+    that time; healthy or undetermined where there is none.
 
     `ranks` are those of the profile, `unusable` its damaged files that gave nothing: a profile is not healthy because
     steps or files could not be read. `missing` is the evidence that was not collected, the most wanted first.
@@ -81,6 +81,8 @@ def _of_the_step(
     measured = {subject.id for subject in facts.subjects("rank") if facts.value("step.time_us", subject) is not None}
     unread = [rank for rank in ranks if str(rank) not in measured] if measured else []
     defects = facts.value("collection.problem_count", COLLECTION)
+    if loss is not None and (owner := suspected_owner(loss, findings)) is not None:
+        return summary(owner.direction.value, _headline(replace(owner, confidence=Confidence.LOW), step_us, findings))
     if loss is not None and step_us is not None:
         said = both("summary.lost", share=show(loss.share, "ratio"), name=loss.name)
         said = _sentences(said, *([loss.mostly] if loss.mostly else []))

@@ -9,9 +9,10 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import replace
 
+from advisor.engine.concluding.allclear import Loss
 from advisor.knowledge.savings import materiality, unexplained_part
 from advisor.knowledge.words import both
-from advisor.model import Direction, Finding, Severity
+from advisor.model import Direction, Finding, Role, Severity
 
 
 def is_suspect(finding: Finding) -> bool:
@@ -30,6 +31,19 @@ def suspected(symptom: Finding, suspects: Sequence[Finding]) -> Finding:
     return replace(
         symptom, severity=Severity.LOW, doubts=(*symptom.doubts, both("remainder.suspected", title=first.title))
     )
+
+
+def suspected_owner(loss: Loss, findings: Sequence[Finding]) -> Finding | None:
+    """The suspect that names who is late or what is slow, has the finding that shows this loss among its symptoms, and
+    gives as much as is lost: waiting for a late host is no communication, however little tells why the host is late."""
+    shown = {finding.id for finding in findings if finding.verdict == loss.verdict}
+    least = (1.0 - unexplained_part()) * loss.share
+    owners = [
+        finding for finding in findings
+        if is_suspect(finding) and finding.role == Role.ROOT_CAUSE and shown & set(finding.explains)
+        and finding.saving is not None and (finding.saving.share or 0.0) >= least
+    ]  # fmt: skip
+    return max(owners, key=lambda finding: finding.weight_us, default=None)
 
 
 def _may_account(symptom: Finding, suspects: Sequence[Finding]) -> bool:

@@ -2,9 +2,13 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 
+from advisor.engine.concluding.allclear import Loss
 from advisor.engine.concluding.roots import assign_roles
+from advisor.engine.concluding.suspected import suspected_owner
 from advisor.model import RUN, Confidence, Direction, Finding, Role, Saving, Severity, Subject, Text
 
 T = Text("t", "t")
@@ -52,3 +56,25 @@ def test_a_cause_of_weight_explains_as_ever() -> None:
     """With evidence the suspect is the cause, and the symptom keeps its measure below it."""
     found = judged(0.3, Severity.MEDIUM)
     assert (found.severity, found.role) == (Severity.HIGH, Role.SYMPTOM)
+
+
+@pytest.mark.parametrize(
+    ("share", "explains", "severity", "owns"),
+    [
+        (0.3, ("F2",), Severity.LOW, True),
+        (0.1, ("F2",), Severity.LOW, False),  # less than is lost
+        (0.3, (), Severity.LOW, False),  # the loss is none of its symptoms
+        (0.3, ("F2",), Severity.HIGH, False),  # a cause of weight leads without this
+    ],
+)
+def test_the_suspect_whose_symptom_the_loss_is_gives_it_its_direction(
+    share: float, explains: tuple[str, ...], severity: Severity, owns: bool
+) -> None:
+    """A report that calls the wait a symptom of a late host does not call it communication above."""
+    late = Finding(
+        "F1", "RANK", "host-dispatch-bound", Direction.SCHEDULING, Role.ROOT_CAUSE, severity, Confidence.HIGH,
+        Subject("rank", "3", (3,)), T, T, saving=Saving(share * 1e5, share, T), explains=explains,
+    )  # fmt: skip
+    waits = replace(judged(0.02, Severity.LOW), id="F2", role=Role.SYMPTOM)
+    loss = Loss("communication", 0.25, T, "exposed-communication")
+    assert suspected_owner(loss, [late, waits]) == (late if owns else None)
