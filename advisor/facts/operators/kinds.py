@@ -64,6 +64,8 @@ _REDUCTION = re.compile(r"Reduce|Norm|Softmax|^Arg|TopK|Sort|^Cum|Loss|CrossEntr
 
 AICPU_CORES = frozenset(("AI_CPU", "AICPU"))
 VECTOR_CORES = frozenset(("AI_VECTOR_CORE", "MIX_AIV", "VECTOR_CORE", "AIV"))
+MIXED_CORES = frozenset(("MIX_AIC", "MIX_AIV"))
+"""What chips alone have whose vector cores are cores of their own."""
 CUBE_CORES = frozenset(("AI_CORE", "MIX_AIC", "AIC"))
 
 SLOW_DTYPES = {

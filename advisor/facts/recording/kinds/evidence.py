@@ -14,7 +14,7 @@ from advisor.facts.recording.between import host_works
 from advisor.facts.recording.counts import executions_of_table, is_cut
 from advisor.facts.recording.iterations import Graph, iterations_of
 from advisor.facts.recording.kinds.work import lacks_types, of_one_operator, of_statistic, of_tasks, of_timeline
-from advisor.facts.recording.limits import section, told_by
+from advisor.facts.recording.limits import told_by
 from advisor.facts.recording.tasks_alone import tasks_alone
 from advisor.facts.recording.windows import is_marked, meeting_steps
 from advisor.sources.base import Rank
@@ -23,7 +23,7 @@ from advisor.sources.streams.rank_trace import load_trace
 from advisor.sources.streams.trace import Trace
 
 if TYPE_CHECKING:
-    import pandas as pd
+    pass
 
 
 @dataclass(frozen=True)
