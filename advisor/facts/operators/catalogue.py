@@ -478,7 +478,7 @@ KINDS = (
         "operators.copying_us",
         "us",
         "run rank",
-        "operators that compute nothing per step: they cut, join, repeat or move tensors (Slice, Concat, Tile, …)",
+        "operators that compute nothing per step: they cut, join, repeat or move tensors (Slice, Concat, Tile, …; Transpose beside as much of these)",
         needs="kernels|operator_types",
     ),
     kind(

@@ -42,6 +42,7 @@ _REARRANGING = re.compile(
     r"RepeatInterleave|Pad|TensorMove|ViewCopy|AsStrided)(D|VD?|V\d+D?|WithSize)?$",
     re.IGNORECASE,
 )
+_TRANSPOSING = re.compile(r"^(aclnn)?(Transpose|Permute)(D|V\d+D?)?$", re.IGNORECASE)
 _PRODUCT = re.compile(r"^(aclnn)?(Inplace)?Mul$", re.IGNORECASE)
 _SQUARE = re.compile(r"^(aclnn)?(Square|Pows?)(V\d+)?$", re.IGNORECASE)
 _MEAN = re.compile(r"^(aclnn)?(ReduceMean|Mean)(D|V\d+)?$", re.IGNORECASE)
@@ -173,6 +174,11 @@ def is_halving(kind: str) -> bool:
 def is_rearranging(kind: str) -> bool:
     """Whether the type computes nothing: it cuts tensors, joins them, repeats them or moves them."""
     return bool(_REARRANGING.search(kind))
+
+
+def is_transposing(kind: str) -> bool:
+    """Whether the type swaps dimensions: a conversion of layouts, and beside cuts and joins one more way to move."""
+    return bool(_TRANSPOSING.search(kind))
 
 
 def is_product(kind: str) -> bool:
