@@ -15,7 +15,9 @@ CONVERSIONS = frozenset((
 _CONVERSIONS = frozenset(kind.lower() for kind in CONVERSIONS)
 _CUBE = re.compile(r"(?i:matmul|gemm)|^Mm$|Conv[23]?D|Conv2d|Conv3d|FullyConnection|GroupedMat")
 _FUSED_EXCHANGE = re.compile(
-    r"Mat_?mul\w*(All_?Reduce|Reduce_?Scatter|All_?To_?All)|(All_?Gather|All_?To_?All)\w*Mat_?mul|Moe_?Distribute",
+    r"Mat_?mul\w*(All_?Reduce|Reduce_?Scatter|All_?To_?All)|(All_?Gather|All_?To_?All)\w*Mat_?mul|"
+    r"Moe\w*(Distribute|Dispatch|Combine)|Dispatch\w*Combine|Notify_?Dispatch|(Dispatch|Combine)_?Normal|"
+    r"Fused_?Deep_?Moe",
     re.IGNORECASE,
 )
 _ATTENTION = re.compile(
