@@ -286,3 +286,28 @@ def test_a_statistic_without_its_last_rows_is_no_benchmark(tmp_path, seed):
         report, _ = told(tmp_path / name)
         kinds.append((report.profile.recording, [f.rule for f in report.findings if f.role == "root_cause"]))
     assert kinds == [("fragment", []), ("fragment", [])]
+
+
+@pytest.mark.parametrize("seed", range(4))
+def test_receiving_that_nothing_hides_is_said_where_no_stages_are_told(tmp_path, seed):
+    """All exposed communication of a rank is receiving: a stage of a pipeline does so, and a rank whose experts others
+    run. Nobody is accused, and nobody is told that nothing significant was found."""
+    draw = Random(seed)
+    said = []
+    for name, least, most in (("much", 0.2, 0.4), ("little", 0.01, 0.08)):
+        rows = []
+        for step in range(5):
+            whole, exposed = draw.uniform(70_000, 90_000), draw.uniform(least, most)
+            idle = 0.03 * whole
+            busy, alone = whole * (1 - exposed) - idle, whole * exposed
+            received = alone * draw.uniform(1.0, 1.6)
+            times = (busy, alone, 9000, alone + 9000, idle, whole - received, received, alone - received, 900)
+            rows.append(",".join(map(str, (0, step, *times))))
+        output = tmp_path / name / "rank0_100_20260101000000000_ascend_pt" / "ASCEND_PROFILER_OUTPUT"
+        output.mkdir(parents=True)
+        (output / "step_trace_time.csv").write_text("\n".join([STEPS, *rows]) + "\n")
+        report, text = told(tmp_path / name)
+        found = [(f.severity, f.role) for f in report.findings if f.rule == "COMM014"]
+        said.append((found, report.summary.direction, "may be at stake" in text))
+    assert said[0] == ([("low", "contributing")], "undetermined", True)
+    assert said[1][0] == [] and not said[1][2]
