@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
+from random import Random
 
 import pytest
 
@@ -243,3 +244,70 @@ def test_gaps_of_a_few_kernels_are_not_those_of_a_step_that_computes_a_thousand_
     assert "0.94 % of the computing time" in text.replace("\xa0", " ")
     (finding,) = (f for f in report.findings if f.rule == "SCHED020")
     assert "No gap lasts longer" not in finding.message.en and "between aclnnMul" not in text
+
+
+@pytest.mark.parametrize("seed", range(4))
+def test_a_part_of_the_kernels_makes_no_launch_slower(tmp_path, seed):
+    """The device idles for half of the time. Whoever shares the first kernels alone divides all of it by few of them:
+    the computing time of the step tells how many there were, so a cut never accuses the host's launches."""
+    draw = Random(seed)
+    each, count = draw.uniform(20.0, 60.0), draw.randint(2_000, 6_000)
+    gap = each * draw.uniform(0.6, 1.4)
+    accused = []
+    for part in (1.0, draw.uniform(0.03, 0.2)):
+        folder = write(tmp_path / str(part), [("", each * count, 0.0, gap * count)])
+        types = [
+            f"0,{name},AI_VECTOR_CORE,{round(count * part / 4)},{each * round(count * part / 4):.1f}" for name in "ABCD"
+        ]
+        statistic = next(folder.rglob("step_trace_time.csv")).with_name("op_statistic.csv")
+        statistic.write_text("\n".join([",".join(TYPES.split(",")[:5]), *types]) + "\n")
+        report, _ = told(folder)
+        accused.append([f.rule for f in report.findings if f.rule == "SCHED014"])
+    assert accused == [[], []]
+
+
+@pytest.mark.parametrize("seed", range(4))
+def test_a_statistic_without_its_last_rows_is_no_benchmark(tmp_path, seed):
+    """A decoder spends most of its time in products, and the first rows of its statistic list nothing else than a few
+    types: their shares tell that others ran, so nobody measured one kernel there."""
+    draw = Random(seed)
+    layers = draw.randint(20, 80) * 10
+    types = [("MatMulV2", 4 * layers, 80.0 * 4 * layers), ("FusedInferAttentionScore", layers, 21.0 * layers)]
+    types += [
+        ("split_qkv_rmsnorm_rope", layers, 11.0 * layers),
+        *((f"Norm{i}", layers, 9.0 * layers) for i in range(4)),
+    ]
+    whole = sum(us for *_, us in types)
+    kinds = []
+    for name, rows in (("first", types[: draw.randint(1, 3)]), ("all", types)):
+        (tmp_path / name).mkdir()
+        lines = [f"0,{t},AI_CORE,{n},{us},1,{us / n:.3f},{us},{100 * us / whole:.3f}" for t, n, us in rows]
+        (tmp_path / name / "op_statistic.csv").write_text("\n".join([TYPES, *lines]) + "\n")
+        report, _ = told(tmp_path / name)
+        kinds.append((report.profile.recording, [f.rule for f in report.findings if f.role == "root_cause"]))
+    assert kinds == [("fragment", []), ("fragment", [])]
+
+
+@pytest.mark.parametrize("seed", range(4))
+def test_receiving_that_nothing_hides_is_said_where_no_stages_are_told(tmp_path, seed):
+    """All exposed communication of a rank is receiving: a stage of a pipeline does so, and a rank whose experts others
+    run. Nobody is accused, and nobody is told that nothing significant was found."""
+    draw = Random(seed)
+    said = []
+    for name, least, most in (("much", 0.2, 0.4), ("little", 0.01, 0.08)):
+        rows = []
+        for step in range(5):
+            whole, exposed = draw.uniform(70_000, 90_000), draw.uniform(least, most)
+            idle = 0.03 * whole
+            busy, alone = whole * (1 - exposed) - idle, whole * exposed
+            received = alone * draw.uniform(1.0, 1.6)
+            times = (busy, alone, 9000, alone + 9000, idle, whole - received, received, alone - received, 900)
+            rows.append(",".join(map(str, (0, step, *times))))
+        output = tmp_path / name / "rank0_100_20260101000000000_ascend_pt" / "ASCEND_PROFILER_OUTPUT"
+        output.mkdir(parents=True)
+        (output / "step_trace_time.csv").write_text("\n".join([STEPS, *rows]) + "\n")
+        report, text = told(tmp_path / name)
+        found = [(f.severity, f.role) for f in report.findings if f.rule == "COMM014"]
+        said.append((found, report.summary.direction, "may be at stake" in text))
+    assert said[0] == ([("low", "contributing")], "undetermined", True)
+    assert said[1][0] == [] and not said[1][2]

@@ -485,7 +485,8 @@ KINDS = (
         "operators.copying_us",
         "us",
         "run rank",
-        "operators that compute nothing per step: they cut, join, repeat or move tensors (Slice, Concat, Tile, …)",
+        "operators that compute nothing per step: they cut, join, repeat or move tensors (Slice, Concat, Tile, …; and "
+        "Transpose beside as much of these)",
         needs="kernels|operator_types",
     ),
     kind(

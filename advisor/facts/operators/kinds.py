@@ -15,7 +15,9 @@ CONVERSIONS = frozenset((
 _CONVERSIONS = frozenset(kind.lower() for kind in CONVERSIONS)
 _CUBE = re.compile(r"(?i:matmul|gemm)|^Mm$|Conv[23]?D|Conv2d|Conv3d|FullyConnection|GroupedMat")
 _FUSED_EXCHANGE = re.compile(
-    r"Mat_?mul\w*(All_?Reduce|Reduce_?Scatter|All_?To_?All)|(All_?Gather|All_?To_?All)\w*Mat_?mul|Moe_?Distribute",
+    r"Mat_?mul\w*(All_?Reduce|Reduce_?Scatter|All_?To_?All)|(All_?Gather|All_?To_?All)\w*Mat_?mul|"
+    r"Moe\w*(Distribute|Dispatch|Combine)|Dispatch\w*Combine|Notify_?Dispatch|(Dispatch|Combine)_?Normal|"
+    r"Fused_?Deep_?Moe",
     re.IGNORECASE,
 )
 _ATTENTION = re.compile(
@@ -42,6 +44,7 @@ _REARRANGING = re.compile(
     r"RepeatInterleave|Pad|TensorMove|ViewCopy|AsStrided)(D|VD?|V\d+D?|WithSize)?$",
     re.IGNORECASE,
 )
+_TRANSPOSING = re.compile(r"^(aclnn)?(Transpose|Permute)(D|V\d+D?)?$", re.IGNORECASE)
 _PRODUCT = re.compile(r"^(aclnn)?(Inplace)?Mul$", re.IGNORECASE)
 _SQUARE = re.compile(r"^(aclnn)?(Square|Pows?)(V\d+)?$", re.IGNORECASE)
 _MEAN = re.compile(r"^(aclnn)?(ReduceMean|Mean)(D|V\d+)?$", re.IGNORECASE)
@@ -64,6 +67,8 @@ _REDUCTION = re.compile(r"Reduce|Norm|Softmax|^Arg|TopK|Sort|^Cum|Loss|CrossEntr
 
 AICPU_CORES = frozenset(("AI_CPU", "AICPU"))
 VECTOR_CORES = frozenset(("AI_VECTOR_CORE", "MIX_AIV", "VECTOR_CORE", "AIV"))
+MIXED_CORES = frozenset(("MIX_AIC", "MIX_AIV"))
+"""What chips alone have whose vector cores are cores of their own."""
 CUBE_CORES = frozenset(("AI_CORE", "MIX_AIC", "AIC"))
 
 SLOW_DTYPES = {
@@ -171,6 +176,11 @@ def is_halving(kind: str) -> bool:
 def is_rearranging(kind: str) -> bool:
     """Whether the type computes nothing: it cuts tensors, joins them, repeats them or moves them."""
     return bool(_REARRANGING.search(kind))
+
+
+def is_transposing(kind: str) -> bool:
+    """Whether the type swaps dimensions: a conversion of layouts, and beside cuts and joins one more way to move."""
+    return bool(_TRANSPOSING.search(kind))
 
 
 def is_product(kind: str) -> bool:

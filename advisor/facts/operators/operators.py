@@ -17,6 +17,7 @@ from advisor.facts.operators.catalogue import KINDS
 from advisor.facts.operators.gates import copies_of, gates_of, norms_of
 from advisor.facts.operators.kinds import (
     CUBE_CORES,
+    MIXED_CORES,
     SLOW_DTYPES,
     VECTOR_CORES,
     is_attention,
@@ -328,7 +329,7 @@ def _category(row: TypeRow, found: Operators) -> str:
         return "update"
     if row.cube:
         return "cube"
-    split = any(other.core.upper() in VECTOR_CORES for other in found.types.values())
+    split = any(other.core.upper() in VECTOR_CORES | MIXED_CORES for other in found.types.values())
     if split and row.core.upper() in CUBE_CORES and row.mac_ratio is None:
         return ""  # this chip has vector cores of their own, and no counter tells what the other kind did here
     lost = not row.core and any(other.core for other in found.types.values() if not other.communication)

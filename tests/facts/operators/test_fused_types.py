@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
+from random import Random
 
 import pytest
 
@@ -22,3 +23,31 @@ def test_what_dominates_on_cube_cores_is_where_to_start_whatever_its_name(tmp_pa
     (tmp_path / "op_statistic.csv").write_text("\n".join([HEADING, *lines]) + "\n", encoding="utf-8")
     found = [f.subject.id for f in advise([tmp_path], load_rules(), Options()).findings if f.rule == "COMP080"]
     assert found == (["FFN"] if told else [])
+
+
+KERNELS = "Device_id,Name,Type,Accelerator Core,Start Time(us),Duration(us),Wait Time(us),Block Num"
+
+
+@pytest.mark.parametrize("seed", range(4))
+def test_a_kernel_that_hands_out_work_from_an_ai_cpu_delays_nobody(tmp_path: Path, seed: int):
+    """It runs for as long as the fused kernel it serves; without it, an operator that the next one waits for delays it.
+    The fused kernel is no vector operator, although no other kernel tells of vector cores."""
+    draw = Random(seed)
+    own, lead, between = draw.uniform(200.0, 900.0), draw.uniform(1.0, 8.0), draw.uniform(20.0, 200.0)
+    said = []
+    for name, apart in (("beside", 0.0), ("before", own)):
+        at, lines = 1_000_000.0, []
+        for _ in range(8):
+            fused = at + apart + lead
+            lines.append(
+                f"0,scheduler_exec,scheduler_exec,AI_CPU,{at:.3f},{own + 2 * lead if not apart else own:.3f},0,1"
+            )
+            lines.append(f"0,fused_mode_0,fused_mode_0,MIX_AIC,{fused:.3f},{own:.3f},0,24")
+            at = fused + own + lead + between
+        (tmp_path / name).mkdir()
+        (tmp_path / name / "kernel_details.csv").write_text("\n".join([KERNELS, *lines]) + "\n", encoding="utf-8")
+        report = advise([tmp_path / name], load_rules(), Options())
+        (found,) = (f for f in report.findings if f.rule == "COMP050")
+        said.append(("delays the operators" in found.message.en, bool(found.remedies)))
+        assert not [f for f in report.findings if f.rule == "COMP085"]
+    assert said == [(False, False), (True, True)]

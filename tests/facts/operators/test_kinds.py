@@ -13,7 +13,8 @@ from advisor.sources.streams.kernels import Signature
     "name",
     ["MatmulAllReduce", "MatmulAllReduceAddRmsNorm", "MatmulReduceScatter", "AllGatherMatmul", "MatmulAlltoAll",
      "AlltoAllAllGatherBatchMatMul", "BatchMatMulReduceScatterAlltoAll", "GroupedMatMulAllReduce",
-     "MoeDistributeDispatch", "MoeDistributeCombineV2"],
+     "MoeDistributeDispatch", "MoeDistributeCombineV2", "DispatchFFNCombine", "DispatchGmmCombineDecode",
+     "CamMoeDispatchNormal", "CamMoeCombineNormal", "MoeLowLatencyDispatchV2", "NotifyDispatch", "FusedDeepMoe"],
 )  # fmt: skip
 def test_kernels_that_communicate_are_no_measure_of_a_card(name):
     """Ranks wait for each other inside of them, so neither speed nor use of the cube unit is judged by their time."""
@@ -21,7 +22,21 @@ def test_kernels_that_communicate_are_no_measure_of_a_card(name):
     assert not is_cube(Signature(name, "MIX_AIC", "", "", "", "", "", ""))
 
 
-@pytest.mark.parametrize("name", ["MatMulV2", "GroupedMatmul", "BatchMatMul", "MoeTokenPermute", "allreduce", "Gather"])
+@pytest.mark.parametrize(
+    "name",
+    [
+        "MatMulV2",
+        "GroupedMatmul",
+        "BatchMatMul",
+        "MoeTokenPermute",
+        "allreduce",
+        "Gather",
+        "MoeFinalizeRoutingV2",
+        "MoeInitRoutingV3",
+        "LayerNorm",
+        "DispatchLayout",
+    ],
+)
 def test_others_compute_or_communicate_only(name):
     """A grouped multiplication or a permutation of tokens waits for nobody."""
     assert not is_fused_exchange(name)

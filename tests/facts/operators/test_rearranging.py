@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
+from random import Random
 
 import pytest
 
@@ -39,3 +40,19 @@ def test_slices_and_joins_of_a_decoder_are_told_together(tmp_path):
 def test_little_copying_lookups_and_what_runs_on_ai_cpus_are_not_told(tmp_path, row):
     """A projection that is split, tables that are read, a fallback with a rule of its own, and other names."""
     assert not _told(tmp_path, [row])
+
+
+@pytest.mark.parametrize("seed", range(4))
+def test_transposes_among_cuts_and_joins_are_told_with_them(tmp_path, seed):
+    """A chain moves data for a third of the time, and no kind of its links takes a fifth; transposes that take
+    longer than all else that moves data are conversions, which have a rule of their own."""
+    draw = Random(seed)
+    whole = 160_000.0 / 0.66
+    cut, joined, turned = (whole * draw.uniform(0.09, 0.105) for _ in range(3))
+    links = [("Slice", cut), ("ConcatD", joined), ("Transpose", turned)]
+    (tmp_path / "chain").mkdir()
+    (message,) = _told(tmp_path / "chain", [(name, "AI_VECTOR_CORE", 900, us) for name, us in links])
+    assert "2700 kernels" in message and "Transpose" in message
+    (tmp_path / "layouts").mkdir()
+    layouts = [("Slice", "AI_VECTOR_CORE", 900, cut / 8), ("Transpose", "AI_VECTOR_CORE", 900, 3 * turned)]
+    assert not _told(tmp_path / "layouts", layouts)

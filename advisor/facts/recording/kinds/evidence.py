@@ -13,9 +13,8 @@ from advisor.facts.operators.kinds import is_fused_update
 from advisor.facts.recording.between import host_works
 from advisor.facts.recording.counts import executions_of_table, is_cut
 from advisor.facts.recording.iterations import Graph, iterations_of
-from advisor.facts.recording.kinds.work import of_one_operator, of_statistic, of_tasks, of_timeline
-from advisor.facts.recording.limits import section, told_by
-from advisor.facts.recording.sums import whole_time
+from advisor.facts.recording.kinds.work import lacks_types, of_one_operator, of_statistic, of_tasks, of_timeline
+from advisor.facts.recording.limits import told_by
 from advisor.facts.recording.tasks_alone import tasks_alone
 from advisor.facts.recording.windows import is_marked, meeting_steps
 from advisor.sources.base import Rank
@@ -24,7 +23,7 @@ from advisor.sources.streams.rank_trace import load_trace
 from advisor.sources.streams.trace import Trace
 
 if TYPE_CHECKING:
-    import pandas as pd
+    pass
 
 
 @dataclass(frozen=True)
@@ -73,6 +72,8 @@ class Recording:
     """How often any other type was launched that does more than fill memory …"""
     types: int = 0
     """… and how many types there are."""
+    unlisted: bool = False
+    """Whether the statistic that tells this leaves types out: nobody knows how many there are."""
     launch_us: float = 0.0
     """From one launch of it to the next, in the middle."""
     type_names: int = 0
@@ -208,15 +209,9 @@ def _names_in_tables(rank: Rank) -> tuple[set[str], bool]:
     for table in ("operator_types", "operators"):
         frame = rank.read(table) if rank.has(table) else None
         if frame is not None:
-            listed = listed or (table == "operator_types" and bool(len(frame)) and not _lacks_types(frame))
+            listed = listed or (table == "operator_types" and bool(len(frame)) and not lacks_types(frame))
             names |= {name for column in ("type", "name") if column in frame for name in frame[column].dropna()}
     return names, listed
-
-
-def _lacks_types(frame: pd.DataFrame) -> bool:
-    """Whether the shares in the statistic by type tell of types that it does not list: it was cut to its first rows."""
-    whole = whole_time(frame)
-    return whole is not None and float(frame["total_us"].sum()) < (1 - section("witness")["cut_share"]) * whole
 
 
 def _of_trace(

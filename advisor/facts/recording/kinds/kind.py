@@ -191,7 +191,7 @@ def _is_one_kernel(found: list[Recording], steps: bool) -> bool:
     least = limits["launches"] if first.excerpt else section("repetition")["executions"]
     if first.type_count < least and not lone:
         return False
-    if first.types > limits["types"] or first.type_share < limits["one_type_share"]:
+    if first.types > limits["types"] or first.unlisted or first.type_share < limits["one_type_share"]:
         return False
     if first.type == UNTYPED or is_collective(first.type):  # a table of collectives is a part of a program's
         return False

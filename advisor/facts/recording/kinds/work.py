@@ -54,8 +54,14 @@ def of_statistic(frame: pd.DataFrame) -> dict[str, Any]:
     others = [launched for kind, launched in counts.dropna().items() if kind != top and not _fills(str(kind))]
     return {
         "type": top, "type_share": float(us.iloc[0]) / total, "type_count": count, "types": int((us > 0).sum()),
-        "beside_count": int(max(others, default=0)),
+        "beside_count": int(max(others, default=0)), "unlisted": lacks_types(frame),
     }  # fmt: skip
+
+
+def lacks_types(frame: pd.DataFrame) -> bool:
+    """Whether the shares in the statistic by type tell of types that it does not list: it was cut to its first rows."""
+    whole = whole_time(frame)
+    return whole is not None and float(frame["total_us"].sum()) < (1 - section("witness")["cut_share"]) * whole
 
 
 def of_timeline(timeline: Timeline) -> dict[str, Any]:
