@@ -214,7 +214,7 @@ def _in_turn(above: Floats, row: int, usual: float) -> float | None:
     counts = (above > usual / 2).sum(axis=1)
     own = np.nansum(above, axis=1) / np.maximum(known, 1)
     always = (own > 0) & ((above > own[:, None] / 2).sum(axis=1) == known)
-    equals = (counts == 0) | ~always | (counts[row] < known[row])
+    equals = ((counts < known) & ((counts == 0) | ~always)) | (counts[row] < known[row])
     equals[row] = True
     if counts[equals].sum() == counts[row]:
         return 0.0

@@ -26,6 +26,8 @@ from advisor.model import RUN, Fact, Source
 BACKWARD_SHARE = limit("gradients", "backward_work") / (1 + limit("gradients", "backward_work"))
 """Part of the computation that is backward."""
 MOST_SEGMENTS = int(limit("gradients", "most_segments"))
+APART = limit("gradients", "apart")
+"""Largest ÷ smallest bucket from which their times tell what starting one takes."""
 GRANULE = int(limit("gradients", "granule"))
 """Weights whose gradients are ready together: a layer's matrix and its bias or scale, at least."""
 _OPTIMIZERS = ("adam", "momentum", "sgd", "lamb", "lars", "adagrad", "rmsprop", "ftrl", "applygradient")
@@ -60,6 +62,23 @@ def exposed_promptly(buckets_us: Sequence[float], backward_us: float) -> float:
     whole = sum(buckets_us) or 1.0
     ready = (backward_us * moved / whole for moved in accumulate(buckets_us))
     return _outlasting(zip(ready, buckets_us, strict=True), backward_us)
+
+
+def propose_fusion(present_us: Sequence[float], backward_us: float, start_up_us: float) -> tuple[int, float] | None:
+    """(buckets, microseconds gained) of fewer and larger buckets than these (their transfers): those that leave least
+    exposed. No more is gained than the start-ups that go; None where nothing is.
+
+    Gradients become ready evenly over backward, with the present buckets as with the larger ones.
+    """
+    moving = sum(max(us - start_up_us, 0.0) for us in present_us)
+    now = exposed_promptly(present_us, backward_us)
+    found = [
+        (count, min(now - exposed_promptly([start_up_us + moving / count] * count, backward_us), gone))
+        for count in range(1, min(MOST_SEGMENTS, len(present_us) - 1) + 1)
+        if (gone := (len(present_us) - count) * start_up_us) > 0
+    ]
+    best = max(found, key=lambda one: one[1], default=(0, 0.0))
+    return best if best[1] > 0 else None
 
 
 def _outlasting(segments: Iterable[tuple[float, float]], backward_us: float) -> float:
@@ -126,6 +145,8 @@ class Gradients:
     size: float | None
     latency_us: float | None
     """None where all are of one size, which tells start-up from bandwidth of none."""
+    start_up_us: float | None
+    """The same where sizes are far apart and no member's file is missing: as good as a promise may rest on."""
     buckets_us: tuple[float, ...]
     """The transfer of each in the order of a step; empty where no single step tells."""
     sources: tuple[Source, ...]
@@ -147,12 +168,14 @@ def gradients(run: Run) -> Gradients | None:
     if not chosen:
         return None
     per_rank: dict[int, list[float]] = defaultdict(lambda: [0.0, 0.0, 0.0])
-    alphas = []
+    alphas, sure = [], []
     for joint in chosen:
         part = joint.per_step
         shortest = joint.transfer_us
         if np.isfinite(joint.size_bytes).any(axis=1).all() and differ(sizes := np.nanmean(joint.size_bytes, axis=1)):
             alphas.append(fit(sizes, shortest)[0])
+            if joint.complete and sizes.max() >= APART * sizes.min():
+                sure.append(alphas[-1])
         for rank in joint.ranks:
             entry = per_rank[rank]
             entry[0] += len(joint.names) * part
@@ -170,7 +193,8 @@ def gradients(run: Run) -> Gradients | None:
     first = chosen[0]
     return Gradients(
         float(count), float(transfer), min(exposed, default=None), float(size) or None,
-        float(np.median(alphas)) if alphas else None, _buckets(chosen, first.ranks[0]), first.sources, len(first.names),
+        float(np.median(alphas)) if alphas else None, float(np.median(sure)) if len(sure) == len(chosen) else None,
+        _buckets(chosen, first.ranks[0]), first.sources, len(first.names),
     )  # fmt: skip
 
 
@@ -254,6 +278,11 @@ KINDS = (
     kind("allreduce.saving_us", "us", "run", "what the step gains with it, or with the present split in time",
          formula="exposed now − the least that either leaves exposed", needs=_NEEDS),
     kind("allreduce.saving_share", "ratio", "run", "the same as a share of the step", needs=_NEEDS),
+    kind("allreduce.fused_count", "count", "run", "buckets into which they would be fused with most gain",
+         formula="fewer buckets of one size, gradients ready evenly over backward", needs="transports"),
+    kind("allreduce.fusing_saving_us", "us", "run", "what the step gains with that",
+         formula="least exposed with the present buckets − with those, no more than the start-ups that go and than is "
+                 "exposed now", needs="transports"),
     kind("allreduce.hideable_us", "us", "run", "what the last backward pass could hide of the exposed, however split",
          formula="exposed, no more than this pass lasts − what it hides now; kernels named as gradients tell how long "
                  "it is at most", needs=_NEEDS),
@@ -304,6 +333,9 @@ def measure(run: Run, facts: FactSet) -> Iterator[Fact]:
         yield from fact("allreduce.prompt_exposed_us", RUN, prompt, *src, samples=n)
         gain = max(found.exposed_us - prompt, 0.0)
         yield from fact("allreduce.prompt_saving_us", RUN, gain, *src, samples=n)
+    if present and found.start_up_us and (fused := propose_fusion(present, last, found.start_up_us)) is not None:
+        yield from fact("allreduce.fused_count", RUN, fused[0], *src, samples=n)
+        yield from fact("allreduce.fusing_saving_us", RUN, min(fused[1], found.exposed_us), *src, samples=n)
     split = propose_split(weights or 100, last, found.transfer_us, found.latency_us or 0.0, present)
     if split is not None:
         left = split.exposed_us

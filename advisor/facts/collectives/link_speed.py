@@ -17,7 +17,7 @@ import numpy.typing as npt
 
 from advisor.basics.arrays import Floats, Ints
 from advisor.facts.base import Reduction, Run, computed
-from advisor.facts.collectives.exchanges import kind_of
+from advisor.facts.collectives.exchanges import POINT_TO_POINT, kind_of, reduce_exchanges
 from advisor.facts.collectives.parallelism import partition
 from advisor.knowledge.measuring import limit
 from advisor.knowledge.thresholds import shared_thresholds
@@ -50,7 +50,7 @@ class LinkLoad:
     us: float
     sizes: tuple[float, ...]
     times: tuple[float, ...]
-    """Bytes and microseconds of single operations."""
+    """Bytes and microseconds of single operations; of their mean, where the file has nothing but sums."""
 
 
 @dataclass(frozen=True)
@@ -79,7 +79,8 @@ def reduce_links(rank: Rank) -> Links | None:
     rows = _Rows.of(frame)
     if not len(rows.us):
         return None
-    loads = {rows.key(part[0]): _load(rows, part) for part in rows.by_link()}
+    made = {} if (rows.aggregate != "total").any() else _made(rank)
+    loads = {rows.key(part[0]): _load(rows, part, made) for part in rows.by_link()}
     steps = len(set(rows.step.tolist()) - {""})
     source = rank.source("links", "size_bytes", "time_us", "transport")
     return Links(loads, max(steps, 1), (source,), _by_kind(rows))
@@ -134,7 +135,38 @@ class _Rows:
         return np.split(order, ends)
 
 
-def _load(rows: _Rows, part: npt.NDArray[np.intp]) -> LinkLoad:
+Made = Mapping[tuple[str, str, str], int]
+"""(step, group, kind) -> collectives that the rank made."""
+
+
+def _made(rank: Rank) -> dict[tuple[str, str, str], int]:
+    """How many collectives stand behind each sum of the file; between two ranks alone nobody tells how many."""
+    exchanges = reduce_exchanges(rank)
+    if exchanges is None:
+        return {}
+    found: dict[tuple[str, str, str], int] = defaultdict(int)
+    places = zip(exchanges.step.tolist(), exchanges.group.tolist(), exchanges.kinds().tolist(), strict=True)
+    for step, group, kind in places:
+        if kind not in POINT_TO_POINT:
+            found[exchanges.steps[step], exchanges.groups[group], kind] += exchanges.scale
+    return dict(found)
+
+
+def _mean_of(rows: _Rows, total: npt.NDArray[np.intp], made: Made) -> tuple[float, float] | None:
+    """Bytes and microseconds of the mean operation behind these sums. Time is start-up + size ÷ bandwidth, so that it
+    is as good as any of them to compare links by. None where one of the sums is of nobody knows how many."""
+    count = 0
+    for row in total.tolist():
+        step, group, kind = rows.step[row] or "0", rows.group[row], kind_of(rows.name[row])
+        scattered = kind == "reduce" and (step, group, kind) not in made  # MindSpore's matrix calls ReduceScatter so
+        behind = made.get((step, group, "reducescatter" if scattered else kind), 0)
+        if not behind:
+            return None
+        count += behind
+    return float(rows.size[total].sum()) / count, float(rows.us[total].sum()) / count
+
+
+def _load(rows: _Rows, part: npt.NDArray[np.intp], made: Made) -> LinkLoad:
     """One link: what the file summed up, where it did, else its operations; and those that took longest."""
     summed = rows.aggregate[part] == "total"
     single: dict[tuple[Any, ...], int] = {}
@@ -146,6 +178,8 @@ def _load(rows: _Rows, part: npt.NDArray[np.intp]) -> LinkLoad:
         total = alone
     sizes, times = rows.size[alone] / rows.operations[alone], rows.us[alone] / rows.operations[alone]
     longest = np.argsort(-times, kind="stable")[:MOST_SAMPLES]
+    if made and (mean := _mean_of(rows, total, made)) is not None:
+        sizes, times, longest = np.array(mean[:1]), np.array(mean[1:]), np.arange(1)
     return LinkLoad(
         float(rows.size[total].sum()), float(rows.us[total].sum()),
         tuple(sizes[longest].tolist()), tuple(times[longest].tolist()),
@@ -298,7 +332,7 @@ def links_of(run: Run) -> dict[Key, Link]:
         a, b = hosts.get(link.source), hosts.get(link.destination)
         classes[link.transport, None if a is None or b is None else a == b].append(link)
     for peers in classes.values():
-        _compare(peers)
+        _compare([link for link in peers if link.sizes])
     return dict(sorted(found.items()))
 
 

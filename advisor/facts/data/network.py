@@ -34,6 +34,8 @@ MOST_OF_STEP = limit("interpreter_lock", "most_of_step")
 """Part of the step that the lock's known holders take at least, where they are all that hold it."""
 HOLDER = limit("interpreter_lock", "holder")
 """Processor time of an operation, as part of the step, from which it may be who holds the lock."""
+HELD = limit("interpreter_lock", "held")
+"""Python work, as part of the step, up to which one lock may have been held for all of it; more was done beside it."""
 COMPUTING = limit("interpreter_lock", "computing")
 """Part of an operation's work in which it is on a processor, from which it computes; below, it sleeps."""
 PACED = limit("queueing", "paced")
@@ -102,6 +104,8 @@ def build_network(
     if host is not None and host.cores:
         available = max(1.0, host.cores - (host.other_cores or 0.0))
     unfought = data.gil_wait_total_us is not None and not contended
+    if unfought:
+        _free_of_lock(stations, step_us)
     return Network(step_us, own, stations, loop, host.cores if host else None, available, own_known, not unfought)
 
 
@@ -125,6 +129,15 @@ def _charge_holder(stations: dict[int, Station], data: DataPipeline, loop_us: fl
     hidden = min(source.work_us - source.cpu_us, loop_us * min(source.cycle_us / step_us, 1.0))
     stations[busiest] = replace(source, cpu_us=source.cpu_us + max(hidden, 0.0), asleep=False)
     return max(hidden, 0.0)
+
+
+def _free_of_lock(stations: dict[int, Station], step_us: float) -> None:
+    """Where nobody waits for the lock, Python work that lasts longer than the step was done by several at once: in
+    processes, or in libraries that let the lock go. Then the lock holds nobody up, and more of them can work."""
+    if sum(station.cpu_us for station in stations.values() if station.python) <= HELD * step_us:
+        return
+    for i, station in stations.items():
+        stations[i] = replace(station, python=False)
 
 
 def _charge_source(stations: dict[int, Station], data: DataPipeline, excess_us: float) -> None:

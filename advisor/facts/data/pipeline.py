@@ -11,13 +11,18 @@ from collections.abc import Iterator
 from typing import Any
 
 from advisor.facts.base import FactSet, Family, Run, fact
+from advisor.facts.data.batches import BatchTimes
 from advisor.facts.data.catalogue import KINDS
 from advisor.facts.data.loading import DATA_PIPELINE, DataPipeline, reduce
 from advisor.facts.data.network import Feeding, feeding_of, host_prospects, prospects
 from advisor.facts.data.pauses import Pauses
 from advisor.facts.data.pipeline_tree import Operation, Queue, starvation_rise
 from advisor.facts.data.processors import HOST_USE
+from advisor.knowledge.measuring import limit
 from advisor.model import RUN, Fact, Source, Subject
+
+EDGES = limit("queueing", "edges")
+"""Part of the interval between batches by which the edges of a recording lengthen what is done for one."""
 
 
 def measure(run: Run, facts: FactSet) -> Iterator[Fact]:
@@ -61,8 +66,7 @@ def rank_facts(subject: Subject, one: Feeding) -> Iterator[Fact]:
         "wait_us": one.wait_us, "wait_share": one.wait_share,
         "starved_us": one.starved_us, "starved_share": one.starved_share,
         "device_us": one.device_us or None, "device_wait_us": data.device_wait_us,
-        "device_wait_share": data.device_wait_us / times.step_mean_us
-        if times and times.step_mean_us and data.device_wait_us is not None else None,
+        "device_wait_share": _share_of_interval(data.device_wait_us, times),
         "step_median_us": times.step_us if times else None,
         "own_us": one.network.own_us if one.network and one.network.own_known else None,
         "first_wait_us": times.first_wait_us if times and times.mode == "iterator" else None,
@@ -71,11 +75,10 @@ def rank_facts(subject: Subject, one: Feeding) -> Iterator[Fact]:
         "wait_spread": times.wait_spread if times and times.mode == "iterator" else None,
         "wait_longest_us": times.wait_longest_us if times and times.mode == "iterator" else None,
         "pipeline_wait_us": times.wait_us if times and times.mode == "sink" else None,
-        "pipeline_wait_share": times.wait_us / times.step_mean_us
-        if times and times.mode == "sink" and times.wait_us is not None and times.step_mean_us else None,
+        "pipeline_wait_share": _share_of_interval(times.wait_us, times)
+        if times and times.mode == "sink" else None,
         "push_us": times.push_us if times and times.mode == "sink" else None,
-        "push_share": times.push_us / times.step_mean_us
-        if times and times.mode == "sink" and times.push_us is not None and times.step_mean_us else None,
+        "push_share": _share_of_interval(times.push_us, times) if times and times.mode == "sink" else None,
         "late_share": times.late_share if times else None, "jitter": times.jitter if times else None,
         **_pause_values(times.pauses if times else None),
         "undisturbed_us": times.undisturbed_us if times else None,
@@ -94,6 +97,18 @@ def rank_facts(subject: Subject, one: Feeding) -> Iterator[Fact]:
     }  # fmt: skip
     for name, value in values.items():
         yield from fact(f"data.{name}", subject, value, samples=times.steady if times else data.batches)
+
+
+def _share_of_interval(part_us: float | None, times: BatchTimes | None) -> float | None:
+    """A part of the sending thread's time per batch, as a share of the interval between batches.
+
+    What was sent ahead of the first step is no part of the steps' span, and stamps span one interval less than there
+    are batches: all of the interval is the most there is. What exceeds it by more than such edges is another unit, or
+    other batches, and stays as it is."""
+    if times is None or not times.step_mean_us or part_us is None:
+        return None
+    share = part_us / times.step_mean_us
+    return 1.0 if 1.0 < share <= 1.0 + EDGES else share
 
 
 def pipeline_limit(one: Feeding) -> float | None:

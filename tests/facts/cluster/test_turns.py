@@ -98,6 +98,12 @@ def test_ranks_late_by_different_amounts_take_no_turns(noise, part):
     assert _in_turn(late - others_median(late), 0, 30.0) == 0
 
 
+@given(st.lists(st.lists(st.floats(-40, 40), min_size=4, max_size=4), min_size=2, max_size=6))
+def test_the_chance_of_turns_is_a_chance(above):
+    told = _in_turn(np.array(above), 0, float(np.mean(above[0])))
+    assert told is None or 0 <= told <= 1
+
+
 def test_the_chance_of_turns_is_that_of_drawing_them():
     """As often as all ranks are late, drawn again for each step, hits one of them so often."""
     draws = np.random.default_rng(3).random((20000, 6)) < 8 / 24

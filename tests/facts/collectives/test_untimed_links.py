@@ -24,6 +24,7 @@ def test_a_link_with_a_size_and_no_time_is_told(time, told):
         read=lambda table: frame, relative=str, note=lambda *entry: notes.append(entry),
         tables={"links": SimpleNamespace(paths=(Path("communication_matrix.json"),))},
         source=lambda table, *columns: Source(table, columns),
+        once=lambda _key, _make: None,  # no list of collectives
     )  # fmt: skip
     reduce_links(rank)
     assert sum("no time" in text for _, text, *_ in notes) == told

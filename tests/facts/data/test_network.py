@@ -88,3 +88,41 @@ def test_no_remedy_of_the_pipeline_saves_what_the_device_computes(row: float) ->
             assert bound[name] <= 4_000 * (1 + 1e-9)
             assert bound[name] <= free[name]
     assert prospects(alone, 2)["saving_processes_us"] > 4_000
+
+
+def beside_the_lock(cores: float, waiting_us: float | None) -> DataPipeline:
+    """100 batches in 1 s, of which the loop waits 9 ms each; a map of Python functions computes all the time, on so
+    many processors."""
+    workers = max(1, round(cores))
+    busy = Operation(1, "Map", workers, work_us=workers * 1e6, rows=100, cpu_cores=cores, python=True)
+    each = None if waiting_us is None else waiting_us / 400
+    return DataPipeline(
+        "iterator", 100, 9_000.0, None, {1: busy}, wall_us=1e6, produced=100, gil_wait_us=each,
+        gil_wait_total_us=waiting_us,
+    )  # fmt: skip
+
+
+@pytest.mark.parametrize("cores", [1.9, 2.95, 7.6])
+def test_a_lock_nobody_waits_for_does_not_limit_what_is_done_by_several_at_once(cores: float) -> None:
+    """Python work of more than the step's length was not done under one lock: workers as many as the loop asks for
+    bring what the loop waits, whether they are threads or processes."""
+    network = build_network(beside_the_lock(cores, 2_000.0), None, 10_000.0, 9_000.0)
+    assert network is not None
+    hope = prospects(network, 1)
+    assert (hope["gil_limit_us"], hope["holds_lock"]) == (None, False)
+    assert hope["limited_by"] == "Map(1)"
+    assert hope["workers_needed"] == 10 * round(cores)
+    assert hope["saving_more_workers_us"] == pytest.approx(9_000, rel=0.05)
+
+
+@pytest.mark.parametrize(("cores", "waiting_us"), [(0.95, 2_000.0), (1.9, 900_000.0), (1.9, None)])
+def test_the_lock_limits_where_one_may_hold_it_all_the_time_or_somebody_waits(
+    cores: float, waiting_us: float | None
+) -> None:
+    """One thread's work fits into the step, threads wait for each other, or nobody recorded whether they do: then more
+    threads are promised nothing."""
+    network = build_network(beside_the_lock(cores, waiting_us), None, 10_000.0, 9_000.0)
+    assert network is not None
+    hope = prospects(network, 1)
+    assert hope["holds_lock"]
+    assert hope["saving_more_workers_us"] < 1_000
