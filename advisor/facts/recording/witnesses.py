@@ -273,11 +273,13 @@ def _contradict(rank: Rank, text: str, *tables: str) -> None:
 def _lengths(run: Run, times: Mapping[int, StepTimes]) -> None:
     """Ranks that communicate wait for each other: their steps are of one length on average. One by one they need not
     be: whoever is ready first at a step's end waits in the next one, most of all behind a warm-up, of which the rows of
-    those who were last tell least. So ranks must differ with their first steps and without them."""
+    those who were last tell least. So ranks must differ with their first steps and without them. What a rank waits for
+    before its first kernel stands in no row, while the others wait for it in theirs: they must differ with it, too."""
     rows = {rank: one.time for rank, one in times.items() if (one.share("exposed") or 0.0) > 0}
     fewest = int(section("odd_ends")["steps"])
     behind = {rank: time[int(len(time) >= fewest) :] for rank, time in rows.items()}
-    odd = _odd_ones(rows) & _odd_ones(behind)
+    begun = {rank: time + _before_first(times[rank]) / len(time) for rank, time in rows.items()}
+    odd = _odd_ones(rows) & _odd_ones(behind) & _odd_ones(begun)
     usual = float(np.median([time.mean() for time in rows.values()])) if odd else 0.0
     for rank in run.ranks:
         if rank.rank in odd and times[rank.rank].table in rank.tables:
@@ -287,6 +289,13 @@ def _lengths(run: Run, times: Mapping[int, StepTimes]) -> None:
                 f"ranks of one job wait for each other"
             )
             rank.note(rank.relative(rank.tables[table].paths[0]), text, (table,))
+
+
+def _before_first(steps: StepTimes) -> float:
+    """The host's time before the first kernel of the first step, microseconds: it lies in the row before, which was
+    not recorded."""
+    preparing = steps.phases.get("preparing")
+    return 0.0 if preparing is None else float(np.nan_to_num(preparing[0]))
 
 
 def _odd_ones(rows: Mapping[int, Floats]) -> set[int]:
