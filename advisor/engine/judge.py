@@ -14,6 +14,7 @@ from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
 from advisor.engine.concluding.accounting import account
+from advisor.engine.concluding.contained import with_one_root_each
 from advisor.engine.concluding.evidence import missing_evidence, needless
 from advisor.engine.concluding.findings import Draft, build
 from advisor.engine.concluding.gathered import members_of, stages_of
@@ -71,6 +72,8 @@ def judge(measured: Measured, rules: RuleSet, engine: str = "auto") -> Report:
     step_us = step_time(measured.facts) if measured.info.has_steps else None
     try:
         joint = tell_jointly(verdicts.findings, measured.facts, measured.run, step_us)
+        if (single := with_one_root_each(verdicts.findings, joint.whatif)) != verdicts.findings:
+            joint = tell_jointly(single, measured.facts, measured.run, step_us)
     except Exception as error:  # chains of a damaged profile may contradict each other: the findings stand all the same
         log.debug("joint savings", exc_info=True)
         problems.append(Problem("replay", f"joint savings could not be told: {type(error).__name__}: {error}"))

@@ -19,6 +19,7 @@ from advisor.facts.collectives.workmates import uncompared, waits_for_nobody
 from advisor.facts.device.course import COURSE
 from advisor.facts.host.owners import COVERS
 from advisor.facts.operators.kinds import is_attention, is_matrix_product
+from advisor.facts.step.steps import steady
 from advisor.facts.step.times import STEPS
 from advisor.model import RUN, Fact, Source, Subject, Value
 
@@ -148,7 +149,7 @@ def measure(run: Run, facts: FactSet) -> Iterator[Fact]:
             yield from fact("rank.data_wait_us", subject, float(np.nanmedian(balance.data[row])), *sources, samples=n)
         course = run.each(COURSE).get(rank)
         fetching = 0.0 if course is None else float(course.fetching_us.mean())
-        most = _most_for_data(facts, subject, fetching)
+        most = _most_for_data(facts, subject, fetching, lone=steady(run)[rank].recorded == 1)
         yield from fact("rank.data_wait_most_us", subject, most, *sources, samples=n)
         entry = late.get(rank)
         if entry is None:
@@ -220,7 +221,8 @@ def _waits_for_data(run: Run, facts: FactSet, balance: Accounts, rank: int) -> f
     wait = float(np.nanmedian(balance.data[balance.ranks.index(rank)]))
     course = run.each(COURSE).get(rank)
     fetching = 0.0 if course is None else float(course.fetching_us.mean())
-    most = _most_for_data(facts, Subject("rank", str(rank), (rank,)), fetching)
+    subject, lone = Subject("rank", str(rank), (rank,)), steady(run)[rank].recorded == 1
+    most = _most_for_data(facts, subject, fetching, lone=lone)
     return wait if most is None else min(wait, most)
 
 
@@ -242,16 +244,20 @@ def _facts_of(
     yield from fact("rank.kernel_speed_ratio", subject, entry.speed, *sources)
 
 
-def _most_for_data(facts: FactSet, subject: Subject, fetching_us: float) -> float | None:
+def _most_for_data(facts: FactSet, subject: Subject, fetching_us: float, *, lone: bool) -> float | None:
     """The most that a rank can wait for data, microseconds a step; None where no file bounds it.
 
     The loop fetches its batch within the step that the profiler marks, so a wait for data lies between the step's begin
     on the host and its first kernel, which is Preparing, and within the time that the loader or the iterator recorded.
-    Where the host runs ahead, Preparing is longer than a step and bounds nothing that is shorter."""
+    Where the host runs ahead, Preparing is longer than a step and bounds nothing that is shorter. Idle stretches lie
+    between kernels: that of a `lone` step before the first kernel of all is none of them, and what the loader takes of
+    the others bounds nothing."""
     names = ["step.preparing_us", "timeline.loader_idle_us"]
     if facts.value("data.mode", subject) == "iterator":  # a device that takes batches from its queue waits by itself
         names.append("data.wait_us")
     told = {name: facts.number(name, subject) for name in names}
+    if lone:
+        del told["timeline.loader_idle_us"]
     bounds = [us for name, us in told.items() if us is not None and (us > 0 or name != "step.preparing_us")]
     return min(bounds) + fetching_us if bounds else None
 

@@ -1,12 +1,19 @@
-"""Which of two witnesses of the same steps saw more: the kernels one by one, or the step table's sums."""
+"""Which witnesses of the same steps are believed: the kernels one by one, or the step table's sums; and whether the
+collectives bear the kernels out against the table."""
 
 from __future__ import annotations
 
 import numpy as np
 
-from advisor.facts.device.course import Course
+from advisor.facts.base import Run, computed
+from advisor.facts.collectives.exchanges import EXCHANGES, Exchanges
+from advisor.facts.device.course import COURSE, Course
 from advisor.facts.recording.limits import section
-from advisor.facts.step.times import StepTimes
+from advisor.facts.step.times import STEPS, StepTimes
+from advisor.sources.base import Rank
+
+_OTHERS = {"kernels", "collectives"}
+"""The witnesses that outvote a step table together."""
 
 
 def same_steps(steps: StepTimes, course: Course) -> tuple[list[int], list[int]]:
@@ -67,3 +74,59 @@ def fell_behind(steps: StepTimes, course: Course, framework: str) -> bool:
     queued = framework == "mindspore" and len(rows) > 1 and even and near
     ordered = short[0] and (short | whole).all() and not (whole[:-1] & short[1:]).any()
     return bool(ordered and (whole[-1] or queued))
+
+
+def begins_of(exchange: Exchanges) -> dict[str, float]:
+    """When the first collective of each step starts, microseconds; infinite where no start is known."""
+    first = np.full(len(exchange.steps), np.inf)
+    known = exchange.start_ns > 0
+    np.minimum.at(first, exchange.step[known], exchange.start_ns[known] / 1000)
+    return dict(zip(exchange.steps, first.tolist(), strict=True))
+
+
+def distances_of(course: Course) -> dict[str, float]:
+    """From the first kernel of each step to that of the next, microseconds; NaN where a step is missing between."""
+    return dict(zip(course.steps, (course.span_us[:-1] + course.lead_us[1:]).tolist(), strict=False))
+
+
+def outvoted(steps: StepTimes, course: Course, exchange: Exchanges) -> tuple[float, float] | None:
+    """(length of a step by the table, by its two other witnesses), microseconds, where kernels and collectives agree on
+    how long the steps are and the table tells clearly longer ones, or clearly shorter ones than the kernels of most
+    span. None where they do not, or where the kernels are cut: what is missing cannot bear witness."""
+    if steps.table != "steps" or steps.covers > 1 or not (course.complete and course.marked):
+        return None
+    limits, begins, apart = section("contradiction"), begins_of(exchange), distances_of(course)
+    spans = dict(zip(course.steps, course.span_us.tolist(), strict=True))
+    after = dict(zip(course.steps, course.steps[1:], strict=False))
+    rows = np.array([
+        (us, apart[step], begins.get(after[step], np.inf) - begins.get(step, np.inf), spans[step])
+        for step, us in zip(steps.steps, steps.time.tolist(), strict=True)
+        if apart.get(step, 0.0) > 0
+    ]).reshape(-1, 4)  # fmt: skip
+    told, kernels, collectives, span = rows[np.isfinite(rows).all(axis=1)].T
+    if len(told) < limits["compared"]:
+        return None
+    # one by one, and so in sum: what runs before a step's first collective may differ from step to step
+    alike = np.abs(kernels - collectives) <= limits["part_share"] * kernels
+    longer, shorter = (more > limits["one_job_factor"] * less for more, less in ((told, kernels), (span, told)))
+    most = max(2 * int((alike & differs).sum()) for differs in (longer, shorter))
+    length, others = float(told.mean()), float(kernels.mean())
+    factor = max(length, others) / min(length, others)
+    return (length, others) if most > len(told) and factor > limits["one_job_factor"] else None
+
+
+@computed
+def outvoted_ranks(run: Run) -> dict[int, tuple[float, float]]:
+    """The ranks whose step table is outvoted, with the lengths that it and its other witnesses tell. Who is doubted for
+    another reason than that table bears no witness."""
+    times, courses, exchanges = run.each(STEPS), run.each(COURSE), run.each(EXCHANGES)
+    found = {
+        rank.rank: outvoted(times[rank.rank], courses[rank.rank], exchanges[rank.rank])
+        for rank in run.ranks
+        if all(rank.rank in each for each in (times, courses, exchanges)) and not _is_doubted(rank)
+    }
+    return {rank: lengths for rank, lengths in found.items() if lengths is not None}
+
+
+def _is_doubted(rank: Rank) -> bool:
+    return any(_OTHERS & {*problem.doubted} and "steps" not in problem.doubted for problem in rank.problems)

@@ -13,7 +13,14 @@ from advisor.basics.units import show
 from advisor.facts.base import Run
 from advisor.facts.collectives.exchanges import EXCHANGES, Exchanges, kind_of
 from advisor.facts.device.course import COURSE, Course
-from advisor.facts.recording.fuller import compute_more, fell_behind, same_steps
+from advisor.facts.recording.fuller import (
+    begins_of,
+    compute_more,
+    distances_of,
+    fell_behind,
+    outvoted_ranks,
+    same_steps,
+)
 from advisor.facts.recording.limits import section
 from advisor.facts.recording.sums import tell_overlap
 from advisor.facts.recording.windows import NAMELESS
@@ -37,6 +44,18 @@ def hear_witnesses(run: Run) -> None:
     }  # fmt: skip
     times = {rank: one for rank, one in times.items() if rank not in behind}
     for rank in run.ranks:
+        course, exchange = courses.get(rank.rank), exchanges.get(rank.rank)
+        if exchange is not None:
+            _collectives(rank, exchange)
+        if course is not None and exchange is not None:
+            _same_collectives(rank, course, exchange)
+    _names(run, courses, exchanges)
+    _clocks(run, courses, exchanges)
+    outvoted = {rank: lengths for rank, lengths in outvoted_ranks(run).items() if rank in times}
+    times = {rank: one for rank, one in times.items() if rank not in outvoted}
+    for rank in run.ranks:
+        if rank.rank in outvoted:
+            _tell_outvoted(rank, *outvoted[rank.rank])
         steps, course, exchange = times.get(rank.rank), courses.get(rank.rank), exchanges.get(rank.rank)
         if steps is not None and steps.table == "steps" and {"overlapped", "computing"} <= steps.phases.keys():
             tell_overlap(rank, steps.phases["overlapped"], steps.phases["computing"], steps.time)
@@ -47,13 +66,14 @@ def hear_witnesses(run: Run) -> None:
             _share_steps(rank, steps, exchange)
             _steps_and_collectives(rank, steps, exchange)
             _steps_and_starts(rank, steps, exchange)
-        if exchange is not None:
-            _collectives(rank, exchange)
-        if course is not None and exchange is not None:
-            _same_collectives(rank, course, exchange)
-    _names(run, courses, exchanges)
     _lengths(run, times)
-    _clocks(run, courses, exchanges)
+
+
+def _tell_outvoted(rank: Rank, told: float, others: float) -> None:
+    """The step table alone is doubted: its two other witnesses agree, and theirs counts."""
+    names = ", ".join(rank.tables[table].paths[0].name for table in ("kernels", "collectives"))
+    text = f"tells steps of {show(told, 'us')}, both of these tell steps of {show(others, 'us')}: theirs counts"
+    rank.note(rank.relative(rank.tables["steps"].paths[0]), f"contradicts {names}: {text}", ("steps",))
 
 
 def _steps_and_kernels(rank: Rank, steps: StepTimes, course: Course) -> None:
@@ -99,7 +119,7 @@ def _steps_and_first_kernels(rank: Rank, steps: StepTimes, course: Course) -> No
     """Steps follow each other, so that they are as long as from the first kernel of one to that of the next; a host
     that prepares makes a first step longer, another unit or another run makes all of them longer."""
     limits = section("contradiction")
-    distance = dict(zip(course.steps, (course.span_us[:-1] + course.lead_us[1:]).tolist(), strict=False))
+    distance = distances_of(course)
     told = {step: float(us) for step, us in zip(steps.steps, steps.time, strict=True) if us > 0}
     both = [(told[step], distance[step]) for step in told if distance.get(step, 0.0) > 0]
     longer = sum(length > limits["one_job_factor"] * apart for length, apart in both)
@@ -166,11 +186,7 @@ def _steps_and_collectives(rank: Rank, steps: StepTimes, exchange: Exchanges) ->
 def _steps_and_starts(rank: Rank, steps: StepTimes, exchange: Exchanges) -> None:
     """Steps follow each other, so that they are no longer than from the first collective of one to that of the next;
     what runs between steps makes that distance longer, never shorter."""
-    limits = section("contradiction")
-    first = np.full(len(exchange.steps), np.inf)
-    known = exchange.start_ns > 0
-    np.minimum.at(first, exchange.step[known], exchange.start_ns[known] / 1000)
-    begins = dict(zip(exchange.steps, first.tolist(), strict=True))
+    limits, begins = section("contradiction"), begins_of(exchange)
     length = apart = pairs = longer = 0.0
     for row, (step, after) in enumerate(zip(steps.steps, steps.steps[1:], strict=False)):
         distance, lasts = begins.get(after, np.inf) - begins.get(step, np.inf), float(steps.time[row])
@@ -257,11 +273,13 @@ def _contradict(rank: Rank, text: str, *tables: str) -> None:
 def _lengths(run: Run, times: Mapping[int, StepTimes]) -> None:
     """Ranks that communicate wait for each other: their steps are of one length on average. One by one they need not
     be: whoever is ready first at a step's end waits in the next one, most of all behind a warm-up, of which the rows of
-    those who were last tell least. So ranks must differ with their first steps and without them."""
+    those who were last tell least. So ranks must differ with their first steps and without them. What a rank waits for
+    before its first kernel stands in no row, while the others wait for it in theirs: they must differ with it, too."""
     rows = {rank: one.time for rank, one in times.items() if (one.share("exposed") or 0.0) > 0}
     fewest = int(section("odd_ends")["steps"])
     behind = {rank: time[int(len(time) >= fewest) :] for rank, time in rows.items()}
-    odd = _odd_ones(rows) & _odd_ones(behind)
+    begun = {rank: time + _before_first(times[rank]) / len(time) for rank, time in rows.items()}
+    odd = _odd_ones(rows) & _odd_ones(behind) & _odd_ones(begun)
     usual = float(np.median([time.mean() for time in rows.values()])) if odd else 0.0
     for rank in run.ranks:
         if rank.rank in odd and times[rank.rank].table in rank.tables:
@@ -271,6 +289,13 @@ def _lengths(run: Run, times: Mapping[int, StepTimes]) -> None:
                 f"ranks of one job wait for each other"
             )
             rank.note(rank.relative(rank.tables[table].paths[0]), text, (table,))
+
+
+def _before_first(steps: StepTimes) -> float:
+    """The host's time before the first kernel of the first step, microseconds: it lies in the row before, which was
+    not recorded."""
+    preparing = steps.phases.get("preparing")
+    return 0.0 if preparing is None else float(np.nan_to_num(preparing[0]))
 
 
 def _odd_ones(rows: Mapping[int, Floats]) -> set[int]:

@@ -9,7 +9,8 @@ are none, ranks of one job do, whose steps are of one length; else the row befor
 idles as long as the others: then they idle within their steps, and their waits are not known.
 
 Here every step owns the wait before it. The first recorded step follows nothing that was recorded: its wait is taken
-to be what the steps after it show, and a lone step is left as its table tells it.
+to be what the steps after it show, and a lone step is left as its table tells it, unless the ranks' waits are what
+makes their steps one as long as the other.
 """
 
 from __future__ import annotations
@@ -35,6 +36,7 @@ def settle(
     """
     found = dict(times)
     guessed: list[int] = []
+    lone: list[int] = []
     for rank, one in times.items():
         course = courses.get(rank)
         if one.table == "kernels":
@@ -46,8 +48,12 @@ def settle(
                 found[rank] = _inside(one, course) if prepared else one
             elif course is not None and (gap := _from_kernels(one, course)) is not None:
                 found[rank] = own_waits(one, gap, _holds_next(one, course), "kernels")
-            elif prepared and len(one.steps) > 1:
-                guessed.append(rank)
+            elif prepared:
+                (guessed if len(one.steps) > 1 else lone).append(rank)
+    if len(lone) == len(times) and _lie_beside([times[rank] for rank in lone]):
+        for rank in lone:
+            gap = np.maximum(np.nan_to_num(times[rank].phases["preparing"]), 0.0)
+            found[rank] = own_waits(times[rank], gap, np.zeros(1, bool), "preparing")
     if guessed:
         several = [times[rank] for rank in guessed]
         beside = False if _are_in_the_row_before(several) else _is_beside(several)
@@ -233,6 +239,17 @@ def _is_beside(times: list[StepTimes]) -> bool | None:
         forms = [form[:, :-1] for form in forms] + [(length + wait)[:, :-1] - wait[:, 1:]]
     beside, *others = (float(np.ptp(form, axis=0).mean()) for form in forms)
     return beside <= min(others)
+
+
+def _lie_beside(times: list[StepTimes]) -> bool:
+    """Whether the one row of each rank lacks its wait, as ranks of one synchronous job show that wait differently long:
+    their rows are of different lengths, and each with its wait as long as the others'."""
+    if len(times) < 2 or len({one.steps for one in times}) > 1:
+        return False
+    length = np.concatenate([one.time for one in times])
+    wait = np.maximum(np.nan_to_num(np.concatenate([one.phases["preparing"] for one in times])), 0.0)
+    slack = section("start_gap")["telling_share"] * float(length.mean())
+    return bool(np.ptp(wait) > slack and np.ptp(length) > slack >= np.ptp(length + wait))
 
 
 def _lengths(times: list[StepTimes]) -> tuple[Floats, Floats]:

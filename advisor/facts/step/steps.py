@@ -13,7 +13,7 @@ from advisor.facts.base import Run, computed
 from advisor.facts.data.getnext import GET_NEXT
 from advisor.facts.data.loading import DATA_PIPELINE
 from advisor.facts.device.course import COURSE, Course
-from advisor.facts.recording.fuller import are_fuller
+from advisor.facts.recording.fuller import are_fuller, outvoted_ranks
 from advisor.facts.recording.kinds.evidence import RECORDING
 from advisor.facts.recording.kinds.kind import framework_of, recording_of
 from advisor.facts.step.evaluation import without_evaluation
@@ -45,11 +45,13 @@ def steady(run: Run) -> dict[int, StepTimes]:
     recordings, courses = run.each(RECORDING), run.each(COURSE)
     known = {rank.rank: rank.framework for rank in run.ranks}
     frameworks = {rank: framework_of(run) if name == "unknown" else name for rank, name in known.items()}
+    outvoted = outvoted_ranks(run)
     for rank, reduction in run.each(KERNEL_STEPS).items():
         prepared = not has_steps and rank in recordings and recordings[rank].set_up_us > 0
         framework = frameworks.get(rank, "unknown")
         fuller = rank in times and rank in courses and are_fuller(times[rank], courses[rank], framework)
-        if (rank not in times or prepared or fuller) and (found := from_kernels(reduction)) is not None:
+        believed = rank not in times or prepared or fuller or rank in outvoted
+        if believed and (found := from_kernels(reduction)) is not None:
             times[rank] = found
     times = _told_apart(run, {rank: _named(t, courses.get(rank)) for rank, t in times.items()})
     times = settle(without_short_start(times, frameworks), courses, frameworks)
