@@ -278,4 +278,6 @@ def test_workers_end_with_a_parent_that_was_killed(tmp_path: Path, threads: str)
     assert workers and all(map(is_running, workers))
     process.kill()
     process.communicate(timeout=30)  # ends once nobody holds the pipe any more: workers, and the server they come from
+    while any(map(is_running, workers)) and time.monotonic() < deadline:  # files are closed before a process has ended
+        time.sleep(0.05)
     assert not any(map(is_running, workers))

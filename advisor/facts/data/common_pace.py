@@ -16,7 +16,7 @@ import numpy as np
 from advisor.basics.arrays import Floats, Mask
 from advisor.facts.base import Run, computed
 from advisor.facts.cluster.accounts import Accounts, accounts
-from advisor.facts.collectives.parallelism import partition
+from advisor.facts.collectives.parallelism import Partition, partition
 from advisor.facts.host.timeline import IDLE
 from advisor.knowledge.measuring import limit
 
@@ -62,7 +62,7 @@ class CommonPace:
 @computed
 def common_pace(run: Run) -> CommonPace | None:
     """The fewest ranks, the latest first, that together give nearly all that no wait for data would; None where one
-    does so by itself, or where nobody waits."""
+    does so by itself, where nobody waits, or where they are all that load: what all share is nothing of some ranks."""
     balance, layout = accounts(run), partition(run)
     if balance is None or not balance.data_known or len(balance.ranks) < 2:
         return None
@@ -86,11 +86,18 @@ def common_pace(run: Run) -> CommonPace | None:
         gained, _, row = max((mended_us(waits, work, bound, [*chosen, r]).mean(), waits[r].sum(), r) for r in rest)
         chosen.append(row)
         alone = alone or gained
-    if len(chosen) < 2:
+    if len(chosen) < 2 or {balance.ranks[row] for row in chosen} >= _loading(layout, balance, every):
         return None
     told = {balance.ranks[row]: waits[row] for row in sorted(chosen)}
     gains = mended_us(waits, work, bound, chosen)
     return CommonPace(tuple(told), gains, alone, told, len(told) == len(every), steps)
+
+
+def _loading(layout: Partition, balance: Accounts, rows: Collection[int]) -> set[int]:
+    """The ranks at hand of each stage of which one of these rows is a rank: the others of it load as well."""
+    held_up = {balance.ranks[row] for row in rows}
+    stages = [set(members) for members in layout.peers().values() if held_up & set(members)]
+    return held_up.union(*stages) & set(balance.ranks)
 
 
 def limited(waits: Floats, seen: Floats) -> Mask:

@@ -113,6 +113,7 @@ def test_uneven_work_and_a_slow_card_are_put_right_together(hot, factor, slow):
         patch.setattr(whatif, "uneven_segments", lambda run: found)
         patch.setattr(whatif, "kernel_speeds", lambda run: {2: slow})
         patch.setattr(whatif, "latenesses", lambda run: {2: Lateness(2, {"compute": 1.0}, 1.0, None, 1.0, None)})
+        patch.setattr(whatif, "paced_together", lambda run: None)
         patch.setattr(whatif, "_behind", lambda run: {})
         patch.setattr(whatif, "corrections", lambda run, late, parts: {2: Change(0.99)})
         gained = whatif.joint_saving(None, cures)
