@@ -42,10 +42,11 @@ def input_sizes(profile: Profile, tables: Collection[str]) -> list[int]:
             for rank in profile.ranks]  # fmt: skip
 
 
-def prepare(paths: Iterable[str | Path], jobs: int = 0, cluster: str | None = None) -> None:
+def prepare(paths: Iterable[str | Path], jobs: int = 0, cluster: str | None = None, *, threads: bool) -> None:
     """Starts the server that processes are forked from while the caller still reads rules, where the input is so
-    large that they will be needed: it takes as long to start as the rules to read."""
-    if cluster or (jobs or os.cpu_count() or 1) < 2 or not _is_large(paths):
+    large that they will be needed: it takes as long to start as the rules to read. Not where they will be copies of
+    this process, which may have no other `threads`."""
+    if cluster or (jobs or os.cpu_count() or 1) < 2 or not (threads or _FORK is None) or not _is_large(paths):
         return
     _fresh()
     if _METHOD == "forkserver":

@@ -38,8 +38,7 @@ def advise(profiles: tuple[str, ...], saved: str | None, **given: Any) -> int:
 
     start_log(given["verbose"], given["quiet"])
     wanted = outputs(given["formats"], "report")
-    if draws_bar(given["quiet"]):
-        prepare(profiles, given["jobs"], given["cluster"])
+    prepare(profiles, given["jobs"], given["cluster"], threads=draws_bar(given["quiet"]))
     config, rules = load_ruleset(given, profiles)
     if bool(profiles) == bool(saved):
         raise click.UsageError("name a PROFILE, or saved --facts")

@@ -67,8 +67,8 @@ def _with_all_fed(run: Run, pace: CommonPace, slow: Sequence[Lateness]) -> tuple
     found, changes = model(run), corrections(run, slow, dict.fromkeys(pace.ranks, "data"))
     if found is None or changes is None:
         return pace.gain_us, "comparison"
-    step, replayed = next(chain.step for chain in found.chains.values()), gain(found, changes)
-    return (pace.gain_us, "comparison") if replayed is None else (pace.reaching_us(step, replayed), "replay")
+    replayed = gain(found, changes)
+    return (pace.gain_us, "comparison") if replayed is None else (pace.reaching_us(found.step, replayed), "replay")
 
 
 def _as_often(one: Lateness, other: Lateness) -> bool:
@@ -96,7 +96,7 @@ def joint_gain(run: Run, slow: Sequence[Lateness], *, replayed: bool = True) -> 
         return _with_all_fed(run, pace, slow)
     often = float(np.median([entry.recurrence for entry in slow]))
     found, balance = model(run), accounts(run)
-    step = next((chain.step for chain in found.chains.values()), None) if found is not None else None
+    step = found.step if found is not None else None
     shown = step is None or balance is None or is_late_in(step, balance, slow)
     gained = what_if_late(run, slow) if replayed and shown else None
     layout, late = partition(run), latenesses(run)

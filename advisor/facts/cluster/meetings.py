@@ -49,6 +49,11 @@ class Model:
     """Of each rank, as measured."""
     baseline_us: float = 0.0
 
+    @property
+    def step(self) -> str:
+        """The step that all chains are of."""
+        return next(iter(self.chains.values())).step
+
 
 def build(run: Run) -> Model | None:
     """The chains with their meetings; None where chains are missing or do not fit together."""

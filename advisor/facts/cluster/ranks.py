@@ -147,9 +147,7 @@ def measure(run: Run, facts: FactSet) -> Iterator[Fact]:
         yield from fact("rank.launch_gap_us", subject, float(np.nanmedian(balance.host[row])), *sources, samples=n)
         if balance.data_known:
             yield from fact("rank.data_wait_us", subject, float(np.nanmedian(balance.data[row])), *sources, samples=n)
-        course = run.each(COURSE).get(rank)
-        fetching = 0.0 if course is None else float(course.fetching_us.mean())
-        most = _most_for_data(facts, subject, fetching, lone=steady(run)[rank].recorded == 1)
+        fetching, most = _fetching_us(run, rank), _data_bound(run, facts, subject)
         yield from fact("rank.data_wait_most_us", subject, most, *sources, samples=n)
         entry = late.get(rank)
         if entry is None:
@@ -219,10 +217,7 @@ def measure(run: Run, facts: FactSet) -> Iterator[Fact]:
 def _waits_for_data(run: Run, facts: FactSet, balance: Accounts, rank: int) -> float:
     """Microseconds of a usual step, no more than any record tells of such waits."""
     wait = float(np.nanmedian(balance.data[balance.ranks.index(rank)]))
-    course = run.each(COURSE).get(rank)
-    fetching = 0.0 if course is None else float(course.fetching_us.mean())
-    subject, lone = Subject("rank", str(rank), (rank,)), steady(run)[rank].recorded == 1
-    most = _most_for_data(facts, subject, fetching, lone=lone)
+    most = _data_bound(run, facts, Subject("rank", str(rank), (rank,)))
     return wait if most is None else min(wait, most)
 
 
@@ -242,6 +237,18 @@ def _facts_of(
     if entry.noise_us:
         yield from fact("rank.lateness_deviation", subject, entry.own_us / entry.noise_us, *sources, samples=n)
     yield from fact("rank.kernel_speed_ratio", subject, entry.speed, *sources)
+
+
+def _data_bound(run: Run, facts: FactSet, subject: Subject) -> float | None:
+    """`_most_for_data` of one rank, with what its kernels that fetch take."""
+    (rank,) = subject.ranks
+    return _most_for_data(facts, subject, _fetching_us(run, rank), lone=steady(run)[rank].recorded == 1)
+
+
+def _fetching_us(run: Run, rank: int) -> float:
+    """Time of a step in which only kernels ran that fetch a batch; 0 where no kernels are at hand."""
+    course = run.each(COURSE).get(rank)
+    return 0.0 if course is None else float(course.fetching_us.mean())
 
 
 def _most_for_data(facts: FactSet, subject: Subject, fetching_us: float, *, lone: bool) -> float | None:

@@ -68,8 +68,7 @@ def joint_saving(run: Run, cures: Sequence[Cure]) -> float | None:
         whole = gain(found, changes, pure)
         pace = paced_together(run)
         if whole and pace is not None and {rank for rank, part in parts.items() if part == "data"} >= set(pace.ranks):
-            step = next(chain.step for chain in found.chains.values())
-            often = [pace.reaching_us(step, whole) / whole]
+            often = [pace.reaching_us(found.step, whole) / whole]
         # what is there in a part of the steps only gives on average that part of what it adds
         sometimes = float(np.median(often))
         if whole is None or sometimes >= 1 or not late:

@@ -68,7 +68,7 @@ def step_ranks(run: Run, facts: FactSet) -> dict[str, Any] | None:
         for (kind, name), members in groups.items()
     ]
     return {
-        "step": next(iter(found.chains.values())).step,
+        "step": found.step,
         "duration_us": _round(length),
         "ranks": len(ranks),
         "rows": rows,
@@ -143,7 +143,7 @@ def _before(found: Model, rank: int, event: int, clock: Clock) -> int:
 def _arrivals(run: Run, found: Model, clock: Clock) -> dict[int, float]:
     """meeting -> when the last member without files came, common clock: its end less the transfer as far as any member
     tells it. Members at hand that all wait for an absent one show no difference in their times."""
-    step = next(iter(found.chains.values())).step
+    step = found.step
     transfers = {
         name: float(us)
         for joint in joints(run)

@@ -5,7 +5,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from advisor.facts.base import Reduction
 from advisor.facts.device.kernel_time import Timeline, timeline_of
@@ -21,9 +21,6 @@ from advisor.sources.base import Rank
 from advisor.sources.streams.kernels import Kernels, load_kernels
 from advisor.sources.streams.rank_trace import load_trace
 from advisor.sources.streams.trace import Trace
-
-if TYPE_CHECKING:
-    pass
 
 
 @dataclass(frozen=True)
