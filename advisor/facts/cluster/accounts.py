@@ -9,7 +9,7 @@ import numpy as np
 
 from advisor.basics.arrays import Floats
 from advisor.facts.base import Run, computed
-from advisor.facts.cluster.peers import kernel_speeds
+from advisor.facts.cluster.peers import kernel_speeds, others_median
 from advisor.facts.device.course import COURSE, Course
 from advisor.facts.recording.limits import section
 from advisor.facts.step.alike import alike
@@ -51,6 +51,11 @@ class Accounts:
     def part(self, name: str) -> Floats:
         """compute, data or host."""
         return {"compute": self.compute, "data": self.data, "host": self.host}[name]
+
+    def above_others(self, name: str, rank: int) -> Floats:
+        """How much more of this part the rank has in each step than the median of all others; NaN where unknown."""
+        values = self.part(name)
+        return np.asarray((values - others_median(values))[self.ranks.index(rank)])
 
     def told_as(self, cause: str) -> str:
         """What a rank is late from, as far as the tables tell: where none has the wait for data apart from late

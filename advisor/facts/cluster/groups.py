@@ -13,7 +13,7 @@ import numpy as np
 
 from advisor.facts.base import Run, computed
 from advisor.facts.cluster.accounts import PARTS, Accounts, accounts
-from advisor.facts.cluster.lateness import ALIKE, Lateness, latenesses
+from advisor.facts.cluster.lateness import ALIKE, Lateness, latenesses, spared_first
 from advisor.facts.cluster.replay import corrections, gain, has_more_work, model, what_if_late
 from advisor.facts.cluster.stages import micro_batches
 from advisor.facts.collectives.exposure import exposures
@@ -101,7 +101,7 @@ def joint_gain(run: Run, slow: Sequence[Lateness], *, replayed: bool = True) -> 
     gained = what_if_late(run, slow) if replayed and shown else None
     layout, late = partition(run), latenesses(run)
     if gained is not None:
-        return min(gained, _waited_for(slow, layout)) * often, "replay"
+        return on_average(run, slow, min(gained, _waited_for(slow, layout))), "replay"
     mine = {entry.rank for entry in slow}
     compared = 0.0
     for stage in {layout.stage.get(rank) for rank in mine}:
@@ -114,6 +114,24 @@ def joint_gain(run: Run, slow: Sequence[Lateness], *, replayed: bool = True) -> 
     if scheduled is not None and scheduled < compared:
         return scheduled * often, "schedule"
     return compared * often, "comparison"
+
+
+def on_average(run: Run, slow: Sequence[Lateness], gained: float) -> float:
+    """What the mean step gains with these ranks on time, microseconds, where the replayed one gains so much: of waits
+    for data as much is hidden in every step, however long they are (where all of it is, nobody knows how much more
+    would be); of anything else the part of the steps in which they are late."""
+    found, balance = model(run), accounts(run)
+    often = float(np.median([entry.recurrence for entry in slow])) if slow else 1.0
+    if found is None or balance is None or found.step not in balance.steps:
+        return gained * often
+    if not gained > 0 or {entry.cause for entry in slow} != {"data"}:
+        return gained * often
+    late = np.zeros(len(balance.steps))
+    for entry in slow:
+        late = np.fmax(late, balance.above_others("data", entry.rank))
+    hidden = float(late[balance.steps.index(found.step)]) - gained
+    spared = any(spared_first(balance.above_others("data", e.rank), e.parts["data"]) for e in slow)
+    return float(np.maximum(late[spared:] - max(hidden, 0.0), 0.0).mean())
 
 
 def _above_mean(balance: Accounts | None, members: Sequence[int], mine: Collection[int]) -> float:
@@ -133,9 +151,7 @@ def is_late_in(step: str, balance: Accounts, slow: Sequence[Lateness]) -> bool:
     for entry in slow:
         if step not in balance.steps or entry.cause not in PARTS or entry.rank not in balance.ranks:
             return True
-        values, row = balance.part(entry.cause)[:, balance.steps.index(step)], balance.ranks.index(entry.rank)
-        others = np.delete(values, row)
-        if not len(others) or not values[row] - np.nanmedian(others) < entry.parts[entry.cause] / 2:
+        if not balance.above_others(entry.cause, entry.rank)[balance.steps.index(step)] < entry.parts[entry.cause] / 2:
             return True
     return False
 

@@ -146,7 +146,7 @@ def _among_peers(balance: Accounts, rows: list[int], speeds: dict[int, float]) -
                 max(_recurrence(above[i], float(over[i])), _bursts(waits[i], float(over[i]))),
                 _in_turn(above, i, float(over[i])),
             )  # fmt: skip
-            if entry.cause == "data" and _spared_first(above[i], entry.own_us):
+            if entry.cause == "data" and spared_first(above[i], entry.own_us):
                 entry = replace(entry, steadiness=1.0, in_turn=_in_turn(above[:, 1:], i, entry.own_us))
             found[entry.rank] = entry
     return found
@@ -181,14 +181,14 @@ def _recurrence(above: Floats, usual: float) -> float:
     is spared lives on what was prepared before it, and does not count."""
     known = above[np.isfinite(above)]
     late = known > max(usual, 0.0) / 2
-    if _spared_first(above, usual):
+    if spared_first(above, usual):
         return 1.0
     if usual <= 0 or not len(known) or late.all():
         return float(late.mean()) if len(known) else 0.0
     return min(float(known[late].sum()) / (len(known) * usual), 1.0)
 
 
-def _spared_first(above: Floats, usual: float) -> bool:
+def spared_first(above: Floats, usual: float) -> bool:
     """Whether a rank is late by half of what it usually is in all steps but the first."""
     known = above[np.isfinite(above)]
     late = known > max(usual, 0.0) / 2

@@ -165,6 +165,10 @@ def corrections(run: Run, late: Sequence[Lateness], parts: Mapping[int, str] | N
             chain = found.chains[entry.rank]
             changes[entry.rank] = _fed(chain, pace.wait_us(entry.rank, chain.step))
             continue
+        if part == "data" and found.step in balance.steps:
+            longer = float(balance.above_others("data", entry.rank)[balance.steps.index(found.step)])
+            changes[entry.rank] = _fed(found.chains[entry.rank], max(longer, 0.0) if longer == longer else over)
+            continue
         lead = entry.lead_us if part == "host" else 0.0
         if own <= 0 and not lead:
             return None

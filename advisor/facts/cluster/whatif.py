@@ -12,7 +12,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from advisor.facts.base import Run, computed
-from advisor.facts.cluster.groups import joint_gain, paced_together
+from advisor.facts.cluster.groups import joint_gain, on_average, paced_together
 from advisor.facts.cluster.lateness import Lateness, latenesses
 from advisor.facts.cluster.link_gain import link_gain, shortened
 from advisor.facts.cluster.links import links_behind
@@ -69,6 +69,8 @@ def joint_saving(run: Run, cures: Sequence[Cure]) -> float | None:
         pace = paced_together(run)
         if whole and pace is not None and {rank for rank, part in parts.items() if part == "data"} >= set(pace.ranks):
             often = [pace.reaching_us(found.step, whole) / whole]
+        elif whole and set(parts.values()) == {"data"} and not links and not work:
+            return on_average(run, late, whole)
         # what is there in a part of the steps only gives on average that part of what it adds
         sometimes = float(np.median(often))
         if whole is None or sometimes >= 1 or not late:

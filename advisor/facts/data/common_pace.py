@@ -17,11 +17,13 @@ from advisor.basics.arrays import Floats, Mask
 from advisor.facts.base import Run, computed
 from advisor.facts.cluster.accounts import Accounts, accounts
 from advisor.facts.collectives.parallelism import Partition, partition
+from advisor.facts.host.pace import AHEAD
 from advisor.facts.host.timeline import IDLE
 from advisor.knowledge.measuring import limit
 
 BY_ITSELF = limit("loaders", "by_itself")
 OWN, OFTEN = limit("loaders", "own"), limit("loaders", "often")
+BY_CHANCE, EVEN = limit("loaders", "by_chance"), limit("loaders", "even")
 
 
 @dataclass(frozen=True)
@@ -62,7 +64,8 @@ class CommonPace:
 @computed
 def common_pace(run: Run) -> CommonPace | None:
     """The fewest ranks, the latest first, that together give nearly all that no wait for data would; None where one
-    does so by itself, where nobody waits, or where they are all that load: what all share is nothing of some ranks."""
+    does so by itself, where nobody waits, or where all that load wait and nothing tells that they load ahead: what all
+    share is nothing of some ranks then."""
     balance, layout = accounts(run), partition(run)
     if balance is None or not balance.data_known or len(balance.ranks) < 2:
         return None
@@ -86,18 +89,34 @@ def common_pace(run: Run) -> CommonPace | None:
         gained, _, row = max((mended_us(waits, work, bound, [*chosen, r]).mean(), waits[r].sum(), r) for r in rest)
         chosen.append(row)
         alone = alone or gained
-    if len(chosen) < 2 or {balance.ranks[row] for row in chosen} >= _loading(layout, balance, every):
+    ranks = [balance.ranks[row] for row in chosen]
+    if len(chosen) < 2 or (
+        _is_all_that_loads(layout, balance, ranks, every) and not _work_ahead(run, ranks, waits[chosen])
+    ):
         return None
     told = {balance.ranks[row]: waits[row] for row in sorted(chosen)}
     gains = mended_us(waits, work, bound, chosen)
     return CommonPace(tuple(told), gains, alone, told, len(told) == len(every), steps)
 
 
-def _loading(layout: Partition, balance: Accounts, rows: Collection[int]) -> set[int]:
-    """The ranks at hand of each stage of which one of these rows is a rank: the others of it load as well."""
-    held_up = {balance.ranks[row] for row in rows}
-    stages = [set(members) for members in layout.peers().values() if held_up & set(members)]
-    return held_up.union(*stages) & set(balance.ranks)
+def _is_all_that_loads(layout: Partition, balance: Accounts, chosen: Collection[int], rows: Collection[int]) -> bool:
+    """Whether beside the chosen ranks none at hand loads, of the stages of which one of these rows is a rank; False
+    where each of these stages has but one, so that none of them shares its loading with another."""
+    held_up, here = {balance.ranks[row] for row in rows}, set(balance.ranks)
+    stages = [here & set(members) for members in layout.peers().values() if held_up & set(members)]
+    shared = not stages or any(len(members) > 1 for members in stages)
+    return shared and set(chosen) >= held_up.union(*stages) & here
+
+
+def _work_ahead(run: Run, ranks: Collection[int], waits: Floats) -> bool:
+    """Whether each rank's timeline names a loader whose workers load beside the loop, and their waits do not say
+    otherwise: of loaders as slow as each other the same one is not last by as much in all of many steps. One that
+    loads a batch when it is asked for costs what it waits longer, every time."""
+    found, latest = run.each(IDLE), int(waits.sum(axis=1).argmax())
+    named = all(r in found and any(gap.host and AHEAD.search(gap.host) for gap in found[r].gaps) for r in ranks)
+    longer = waits[latest] - np.delete(waits, latest, axis=0).max(axis=0)
+    chance, usual = len(waits) ** (1.0 - len(longer)), float(np.median(longer))
+    return named and bool(chance > BY_CHANCE or np.median(np.abs(longer - usual)) > EVEN * usual)
 
 
 def limited(waits: Floats, seen: Floats) -> Mask:

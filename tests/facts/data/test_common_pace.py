@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from advisor.facts.data.common_pace import limited, mended_us
 from advisor.pipeline import Options, advise
 from advisor.ruleset.files.loader import load_rules
-from benchmarks.simulator import Fault, simulate, write_profile
+from benchmarks.simulator import Fault, physics, simulate, write_profile
 
 NOBODY = np.nan
 
@@ -78,3 +78,41 @@ def test_slow_loaders_of_several_ranks_are_told_together(tmp_path, sizes, seed):
     assert [f.verdict for f in promising] == ["data-starved-rank"]
     assert promising[0].subject.ranks == tuple(range(len(sizes)))
     assert promising[0].saving.us == pytest.approx(gained, rel=0.15)
+
+
+def _loaded_ahead(pipeline, seed):
+    """Two data parallel ranks or two stages, the loader of each as slow as the other's, two batches ahead at most.
+    (scenario, course of its steps)"""
+    scenario = replace(SMALL, data=2 // pipeline, pipeline=pipeline, micro_batches=4, framework="pytorch", steps=6)
+    usual, draw = simulate(scenario).step_us, np.random.default_rng(seed)
+    ready = [1.5 * usual * (1 + 0.15 * draw.standard_normal(60)) for _ in range(2)]
+    waits = _run(ready, usual, 2)[0][:, 30:36]
+    return scenario, [[(1.0, float(waits[rank, step]), 0.0) for rank in range(2)] for step in range(6)]
+
+
+def _told(scenario, course, folder, monkeypatch):
+    """(findings that promise something, what the step gains without any wait for data)"""
+    usual = simulate(scenario).step_us
+    monkeypatch.setattr(physics._Course, "partial", lambda self: course)
+    slow = simulate(scenario)
+    write_profile(slow, folder, trace=True)
+    found = advise([folder], load_rules(), Options(jobs=1)).findings
+    return [f for f in found if f.saving], slow.step_us - usual
+
+
+@pytest.mark.parametrize(("pipeline", "seed"), [(1, 4), (1, 10), (2, 10)])
+def test_all_that_load_are_told_together_where_their_workers_load_ahead(tmp_path, monkeypatch, pipeline, seed):
+    """The batches of the one come no sooner with the other's loader mended, so neither is told alone."""
+    promising, gained = _told(*_loaded_ahead(pipeline, seed), tmp_path, monkeypatch)
+    assert [(f.verdict, f.subject.ranks) for f in promising] == [("data-starved-rank", (0, 1))]
+    assert promising[0].saving.us == pytest.approx(gained, rel=0.3)
+
+
+@pytest.mark.parametrize("seed", [6, 7, 11])
+def test_waits_of_any_length_hide_as_much_in_every_step(tmp_path, monkeypatch, seed):
+    """A last stage whose batches come late by another time in each step: a part of each wait is hidden behind the
+    stage before it, and only the rest is promised."""
+    scenario, course = _loaded_ahead(2, seed)
+    promising, gained = _told(scenario, course, tmp_path, monkeypatch)
+    starved = next(f for f in promising if f.verdict == "data-starved-rank")
+    assert starved.saving.us == pytest.approx(gained, rel=0.2)
