@@ -376,8 +376,11 @@ def _compare_sums(peers: Sequence[Link], usual_us: Callable[[float], float]) -> 
     ratio = [link.bytes * us.sum() / sum(link.sizes) / link.us for link, us in zip(peers, usual, strict=True)]
     best = float(np.percentile(ratio, 100 - USUAL_PERCENTILE, method="higher"))
     for link, us, of_sums in zip(peers, usual, ratio, strict=True):
-        slow = int((us < slow_link() * np.array(link.times)).sum())
-        if SPORADIC_LEAST <= slow < len(link.times) and of_sums < slow_link() * best:
+        longer = us < slow_link() * np.array(link.times)
+        slow, sizes = int(longer.sum()), np.array(link.sizes)
+        if slow < SPORADIC_LEAST or not of_sums < slow_link() * best:
+            continue
+        if slow < (sizes >= sizes[longer].min()).sum():  # smaller ones take their start, whatever the link carries
             link.ratio, link.slow_count = of_sums / best, slow
 
 

@@ -327,3 +327,20 @@ def test_one_slow_transfer_is_no_slow_link():
     _compare(peers)
     assert peers[1].slow_count == 5
     assert peers[1].ratio == pytest.approx(2000 / 6000)  # Σ size ÷ Σ time against that of the others
+
+
+@given(st.integers(2, 6), st.floats(0.05, 0.6), st.integers(1, 12))
+def test_messages_of_no_size_do_not_make_a_slow_link_slow_now_and_then(ranks, ratio, tiny):
+    """The norm of the gradients travels in a few bytes beside the gradients: it takes its start, also over a slow
+    link, which is slow in every transfer that tells."""
+    peers = []
+    for rank in range(ranks + 1):
+        big = 11_000.0 / (ratio if rank == 0 else 1.0)
+        peers.append(
+            Link(rank, rank + 1, "HCCS", 6 * 200e6 + tiny * 250.0, 6 * big + tiny * 2.5,
+                 [200e6] * 6 + [250.0] * tiny, [big] * 6 + [2.5] * tiny)
+        )  # fmt: skip
+    _compare(peers)
+    assert peers[0].slow_count == 0
+    assert peers[0].ratio == pytest.approx(ratio, rel=0.05)
+    assert all(other.ratio > 0.9 for other in peers[1:])
