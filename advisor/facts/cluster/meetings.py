@@ -42,7 +42,10 @@ class Model:
     """rank -> for each event the computing segment in which a queued collective became ready, and the part of it that
     had to be done; (−1, 0): not queued, its own place in the chain tells."""
     absent: list[float | None] = field(default_factory=list)
-    """When a member without files arrived, on the common clock; None where all are at hand."""
+    """When a member without files arrived, on the common clock, or behind the meeting that it had to wait for; None
+    where all are at hand."""
+    behind: dict[int, int] = field(default_factory=dict)
+    """Meeting -> the one behind whose end its absent members came."""
     kinds: list[dict[int, str]] = field(default_factory=list)
     """meeting -> rank -> the kind of its operation."""
     events: dict[int, list[Event]] = field(default_factory=dict)
@@ -103,15 +106,31 @@ def build(run: Run) -> Model | None:
     _forget_chance(found, len(found.members) - len(pairs))
     found.ready = _ready(found, len(found.members) - len(pairs))
     _one_clock(found)
-    for number, events in enumerate(found.members):
-        if found.absent[number] is not None:
-            rank, i = next(iter(events.items()))
-            chain = chains[rank]
-            begun = found.begin[rank] + float(chain.start[i] + chain.busy[i]) - found.pure[number]
-            latest = max(found.begin[r] + float(chains[r].start[n]) for r, n in events.items())
-            # where the last one at hand found everybody there, the absent had not been later
-            found.absent[number] = begun if begun - latest > ROUNDING_US + PURE_SLACK * found.pure[number] else None
+    _await_absent(found)
     return found
+
+
+def _await_absent(found: Model) -> None:
+    """When the members without files came: where the last one at hand found everybody there, they had not been later.
+    Behind a collective of the same ranks at hand whose end computing waits for, theirs went on with its end as well: so
+    much later they come, whenever it ends."""
+    for number, events in enumerate(found.members):
+        if found.absent[number] is None:
+            continue
+        rank, i = next(iter(events.items()))
+        chain = found.chains[rank]
+        begun = found.begin[rank] + float(chain.start[i] + chain.busy[i]) - found.pure[number]
+        latest = max(found.begin[r] + float(found.chains[r].start[n]) for r, n in events.items())
+        if begun - latest <= ROUNDING_US + PURE_SLACK * found.pure[number]:
+            found.absent[number] = None
+            continue
+        awaited = [e for e in chain.after[:i].tolist() if e >= 0 and found.joint[rank][e] >= 0]
+        alike = [e for e in awaited if found.members[found.joint[rank][e]].keys() == events.keys()]
+        found.absent[number] = begun
+        if alike:
+            last = max(alike)
+            found.behind[number] = found.joint[rank][last]
+            found.absent[number] = begun - found.begin[rank] - float(chain.start[last] + chain.busy[last])
 
 
 def _forget_chance(found: Model, collectives: int) -> None:

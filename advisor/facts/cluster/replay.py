@@ -110,7 +110,10 @@ def play(found: Model, changes: Mapping[int, Change], pure: Mapping[int, float] 
                 missing[number] -= 1
                 if not missing[number]:
                     absent = found.absent[number]
-                    begin = begin if absent is None else max(begin, absent)
+                    if absent is not None:
+                        before_it = found.behind.get(number)
+                        met = 0.0 if before_it is None else ends[rank][found.members[before_it][rank]]
+                        begin = max(begin, absent + (met or 0.0))
                     for member, event in found.members[number].items():
                         ends[member][event] = begin + pure.get(number, found.pure[number])
                         ready.extend(blocked.pop((member, event), ()))

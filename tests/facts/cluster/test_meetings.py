@@ -5,7 +5,13 @@ from __future__ import annotations
 import sqlite3
 from pathlib import Path
 
-from advisor.facts.cluster.replay import Change, gain, model
+import numpy as np
+import pytest
+from meeting import meeting
+
+from advisor.facts.cluster.meetings import _await_absent
+from advisor.facts.cluster.replay import Change, gain, model, play
+from advisor.facts.device.course import Chain
 from advisor.model import RUN
 from advisor.pipeline import Options, advise, measure
 from advisor.ruleset.files.loader import load_rules
@@ -85,3 +91,25 @@ def test_a_host_that_waits_for_a_collective_launches_a_little_behind_its_end(tmp
     assert found is not None
     even = gain(found, {1: Change(compute=0.2)})
     assert even is not None and abs(even - 40_000) < 4_000
+
+
+@pytest.mark.parametrize(("waited_for", "gives"), [(True, 40_000.0), (False, 0.0)])
+def test_an_absent_rank_goes_on_with_the_others_where_all_wait_for_one_another(waited_for: bool, gives: float) -> None:
+    """Rank 1 computes 40 ms longer before the first of two reductions, and a member without files is the last at the
+    second one, by 5 ms. Where computing waits for the end of the first, the absent one's does as well, and it comes
+    earlier with the others; else what it computes does not depend on them."""
+    chains, zeros = {}, np.zeros(4)
+    for rank, work in enumerate((10.0, 50.0)):
+        begins = 51.0 if waited_for else work
+        start, busy = np.array([0.0, work, begins, 61.0]), np.array([work, 51.0 - work, 61.0 - begins, 6.0])
+        name, after = ("", "hcom_allReduce__1_1_1", "", "hcom_allReduce__1_2_1"), [-1, -1, 1 if waited_for else -1, -1]
+        chains[rank] = Chain("1", name, 1000 * start, 1000 * busy, zeros, zeros, np.array(after))
+    step = meeting(chains)
+    step.pure, step.absent = [1000.0, 1000.0], [0.0, 0.0]
+    _await_absent(step)
+    step.baseline_us = play(step, {}) or 0.0
+    assert step.baseline_us == pytest.approx(67_000.0)
+    sooner = {1: Change(compute=np.array([0.2, 1.0, 1.0, 1.0]))}
+    if not waited_for:
+        sooner[0] = Change(compute=np.array([1.0, 1.0, 0.2, 1.0]))
+    assert gain(step, sooner) == pytest.approx(gives)
