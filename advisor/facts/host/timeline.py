@@ -308,12 +308,14 @@ def _collections(timeline: Timeline, trace: Trace) -> Floats | None:
 def _loading(
     trace: Trace, gaps: tuple[Gap, ...], start: np.ndarray, end: np.ndarray, step: np.ndarray, steps: int
 ) -> Floats | None:
-    """Idle time a step under the loop's call for a batch; None where host events tell neither of it nor of the gaps. A
-    timeline without the framework's own events says nothing of a loader."""
+    """Idle time a step under the loop's call for a batch: nothing where all of its calls were too short to be kept. None
+    where host events tell neither of it nor of the gaps: a timeline without the framework's own events says nothing of
+    a loader."""
     host = trace.host
     chosen = np.array([bool(LOADER.search(name)) for name in host.names], bool)[host.name]
     recorded = any(process in FRAMEWORKS for process, _ in trace.activities)
-    if not chosen.any() and not (recorded and any(gap.host for gap in gaps)):
+    called = any(seen.count and LOADER.search(name) for (_, name), seen in trace.activities.items())
+    if not chosen.any() and not called and not (recorded and any(gap.host for gap in gaps)):
         return None
     calls = union(host.start[chosen], host.end[chosen])
     found = sums(step, (covered(calls, end) - covered(calls, start)) / 1000, steps)
