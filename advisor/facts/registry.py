@@ -18,8 +18,9 @@ MODULES = (
     "device.copies", "host.dispatch", "host.framework_calls",
     "device.memory", "operators.compilation", "collectives.parallelism",
     "data.common_waits", "collectives.communication",
-    "cluster.replay", "cluster.ranks", "cluster.slow_hosts", "cluster.turns", "cluster.segments",
-    "cluster.slow_steps", "cluster.links", "cluster.stages", "collectives.allreduce", "collection.environment",
+    "cluster.replay", "cluster.ranks", "cluster.slow_hosts", "cluster.steps.turns", "cluster.segments",
+    "cluster.steps.slow_steps", "cluster.steps.at_times", "cluster.links", "cluster.own_links",
+    "cluster.stages", "collectives.allreduce", "collection.environment",
     "collectives.transfers", "operators.cores", "operators.access",
     "compat.mindinsight", "account.spending", "account.utilisation",
 )  # fmt: skip

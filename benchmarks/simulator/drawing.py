@@ -6,7 +6,7 @@ import random
 from dataclasses import replace
 
 from benchmarks.simulator.network import used_links
-from benchmarks.simulator.scenario import IN_TURN, PARTIAL, RUN_UP, Fault, Scenario
+from benchmarks.simulator.scenario import AT_TIMES, IN_TURN, PARTIAL, RUN_UP, Fault, Scenario
 
 NETWORK = {"slow_link", "slow_card", "slow_sending", "slow_node_network"}
 
@@ -101,7 +101,7 @@ def _with_faults(scenario: Scenario, kinds: list[str], draw: random.Random) -> S
             size = draw.uniform(2.0, 6.0) if kind == "slow_node_network" else size
         elif kind == "stage_imbalance":
             where, size = draw.randrange(scenario.pipeline), draw.uniform(0.4, 1.0)
-        elif kind in ("slow_compute", "slow_data", "slow_host", "failing_card", "pauses", "hot_expert"):
+        elif kind in ("slow_compute", "slow_data", "slow_host", "hot_expert", "failing_card", *AT_TIMES):
             where = ranks.pop()
         else:
             where = 0

@@ -371,7 +371,8 @@ class _Course:
         def at(index: int, rank: int) -> tuple[float, float, float]:
             slower, loading, pause = 1.0, 0.0, 0.0
             for fault in s.faults:
-                if fault.kind == "failing_card" and rank == fault.where and index >= s.steps // 2 + 1:
+                slow = {"failing_card": index >= s.steps // 2 + 1, "slow_at_times": index % 4 == 2}
+                if slow.get(fault.kind) and rank == fault.where:
                     slower *= 1 + fault.size
                 elif fault.kind == "pauses" and rank == fault.where and index % 3 == 1:
                     pause += (1 + fault.size) * usual

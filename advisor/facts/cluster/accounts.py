@@ -42,10 +42,12 @@ class Accounts:
     """From the step's beginning on the host to its first kernel; NaN where not told."""
 
     def synchronous(self, rows: list[int]) -> bool:
-        """Whether these ranks' steps are of one length, as those of one job are: else they cannot be compared."""
+        """Whether these ranks' steps are of one length, as those of one job are: else they cannot be compared. One step
+        tells it, or all of them together: a pause at the end of a row lengthens that of one rank, and the next of the
+        others."""
         if len(rows) < 2:
             return True
-        lengths = self.time[rows]
+        lengths = np.column_stack((self.time[rows], self.time[rows].sum(axis=1)))
         return bool((np.nanmax(lengths, axis=0) <= ONE_JOB * np.nanmin(lengths, axis=0)).any())
 
     def part(self, name: str) -> Floats:

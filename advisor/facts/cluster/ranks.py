@@ -13,6 +13,7 @@ from advisor.facts.cluster.accounts import Accounts, accounts
 from advisor.facts.cluster.groups import group_gains, groups, paced_together
 from advisor.facts.cluster.lateness import Lateness, extra_work, latenesses, slow_operators, speed_of, type_speeds
 from advisor.facts.cluster.peers import excess, kernel_speeds
+from advisor.facts.cluster.steps.turns import behind_idle_us
 from advisor.facts.collectives.exchanges import EXCHANGES
 from advisor.facts.collectives.parallelism import partition
 from advisor.facts.collectives.workmates import uncompared, waits_for_nobody
@@ -56,7 +57,8 @@ KINDS = (
     kind("rank.lateness_share", "ratio", "rank", "the same as a share of the step", needs=_NEEDS),
     kind("communication.behind_idle_share", "ratio", "run",
          "waiting for ranks that are late because their devices idle longer, share of the step, mean over the ranks",
-         formula="per stage: lateness of the latest of them × ranks that are not late; sum ÷ ranks", needs=_NEEDS),
+         formula="per stage: lateness of the latest of them × ranks that are not late; sum ÷ ranks; or the same of the "
+                 "last rank of each step, mean over the steps: the larger", needs=_NEEDS),
     kind("rank.late_cause", "text", "rank",
          "what it has more of than its peers: compute, data, host, idle where no table tells data from host, loop "
          "where it idles before its step and the files refute a wait for data, unknown, or none where nobody waits",
@@ -139,7 +141,8 @@ def measure(run: Run, facts: FactSet) -> Iterator[Fact]:
     alike, gains = groups(run), group_gains(run)
     peers = layout.peers()
     idling = _idling(balance, peers)
-    yield from fact("communication.behind_idle_share", RUN, _behind_idle(late, peers) / step_us)
+    behind_idle = max(_behind_idle(late, peers), behind_idle_us(balance, peers))
+    yield from fact("communication.behind_idle_share", RUN, behind_idle / step_us)
     for row, rank in enumerate(balance.ranks):
         subject = Subject("rank", str(rank), (rank,))
         sources = balance.sources.get(rank, ())

@@ -15,7 +15,7 @@ import numpy as np
 
 from advisor.facts.base import FactSet, Family, Run, fact, kind
 from advisor.facts.cluster.accounts import PARTS, Accounts, accounts
-from advisor.facts.cluster.peers import others_median
+from advisor.facts.cluster.steps.waits import parts_above, waited_for
 from advisor.facts.collectives.exchanges import EXCHANGES
 from advisor.facts.collectives.parallelism import partition
 from advisor.facts.device.course import COURSE
@@ -39,6 +39,8 @@ class Last:
     cause: str
     again: float
     """Share of the other steps in which it is late as well, by half as much at least."""
+    together_us: float
+    """What all its peers together wait for it: those that are late as well wait for less."""
 
 
 def last_ones(balance: Accounts, peers: dict[int, list[int]]) -> list[Last]:
@@ -48,13 +50,7 @@ def last_ones(balance: Accounts, peers: dict[int, list[int]]) -> list[Last]:
         rows = [balance.ranks.index(r) for r in members if r in balance.ranks]
         if len(rows) < 2 or not balance.synchronous(rows):
             continue
-        parts = {p: balance.part(p)[rows] for p in PARTS if p != "data" or balance.data_known}
-        own = sum(parts.values(), np.zeros((len(rows), len(balance.steps))))
-        over = own - others_median(own)
-        exposed = balance.exposed[rows]
-        waited = others_median(exposed) - exposed
-        late = np.where(np.isfinite(waited), np.minimum(over, waited), over)
-        above = {p: values - others_median(values) for p, values in parts.items()}
+        late, above = waited_for(balance, rows), parts_above(balance, rows)
         for step in np.flatnonzero(np.isfinite(late).any(axis=0)).tolist():
             row = int(np.nanargmax(late[:, step]))
             us, following = (max(float(v), 0.0) for v in np.sort(np.nan_to_num(late[:, step], nan=0.0))[:-3:-1])
@@ -62,8 +58,15 @@ def last_ones(balance: Accounts, peers: dict[int, list[int]]) -> list[Last]:
             if step not in found or us > found[step].us:
                 others = np.delete(late[row], step)
                 again = float((others > us / 2).mean()) if others.size else 0.0
-                found[step] = Last(step, balance.ranks[rows[row]], us, us - following, cause, again)
+                together = float(np.maximum(us - np.maximum(np.nan_to_num(late[:, step]), 0.0), 0.0).sum())
+                found[step] = Last(step, balance.ranks[rows[row]], us, us - following, cause, again, together)
     return [found[step] for step in sorted(found)]
+
+
+def behind_idle_us(balance: Accounts, peers: dict[int, list[int]]) -> float:
+    """What a rank waits in the mean step for one that idles longer than others, microseconds; mean over all ranks."""
+    found = [last.together_us for last in last_ones(balance, peers) if last.cause != "compute"]
+    return sum(found) / (len(balance.steps) * len(balance.ranks))
 
 
 def late_steps(waits: Sequence[float]) -> int:

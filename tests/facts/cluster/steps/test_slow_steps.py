@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from advisor.facts.base import FactSet
 from advisor.facts.cluster.accounts import Accounts
-from advisor.facts.cluster.slow_steps import _find, listing, owner_of, pattern_of, split
+from advisor.facts.cluster.steps.slow_steps import _find, listing, owner_of, pattern_of, split
 from advisor.facts.device.course import Course
 from advisor.model import RUN, Fact, Subject
 from benchmarks.simulator import Fault, Scenario, simulate

@@ -17,6 +17,7 @@ import numpy as np
 from advisor.basics.arrays import Floats, Ints, Mask
 from advisor.facts.base import FactSet, Family, Run, computed, fact, kind
 from advisor.facts.cluster.accounts import PARTS, Accounts, accounts
+from advisor.facts.cluster.steps.growth import MOST, SLOWER, kernel_ratio, main_part, most_grown
 from advisor.facts.collectives.exchanges import EXCHANGES
 from advisor.facts.device.course import COURSE, Course
 from advisor.facts.step.apart import FAR, FEWEST, pattern_of, split
@@ -28,12 +29,6 @@ CAUSES = limit("slow_steps", "causes")
 """Part of what a step grew by that a rank's own work must have grown by to have caused it."""
 NEARLY_ALL = limit("slow_steps", "nearly_all")
 """Ranks that are slow together from this share on are all of them: what they share is slow."""
-MOST = limit("slow_steps", "most")
-"""Part of the slow steps' cost that one explanation must cover to stand for all."""
-SLOWER = limit("slow_steps", "slower")
-"""Part of the growth of computing that slower kernels must account for; else there was more to compute."""
-
-_IDLE = ("start", "host", "idle")
 
 
 @dataclass(frozen=True)
@@ -167,12 +162,12 @@ def _explain(found: SlowSteps, balance: Accounts, slow: Mask, courses: dict[int,
     for i in np.flatnonzero(chosen.any(axis=1)).tolist():
         sums = {p: float(np.maximum(values[i], 0.0)[chosen[i]].sum()) for p, values in grown.items()}
         rows = np.isin(np.arange(len(slow)), booked[i])
-        ratios[i] = _kernel_ratio(courses.get(balance.ranks[i]), balance.steps, rows, slow)
-        parts[i] = _main(sums, balance.compute[i], rows, slow, ratios[i])
+        ratios[i] = kernel_ratio(courses.get(balance.ranks[i]), balance.steps, rows, slow)
+        parts[i] = main_part(sums, balance.compute[i], rows, slow, ratios[i])
     by_part: dict[str, float] = {}
     for i, part in parts.items():
         by_part[part] = by_part.get(part, 0.0) + float(own[i][chosen[i]].sum())
-    part = _most(by_part)
+    part = most_grown(by_part)
     if origin == "communication":
         part = "work" if _exchanges_more(balance, slow, courses) else "communication"
     known = [r for r in ratios.values() if r is not None]
@@ -234,35 +229,6 @@ def _growth(values: Floats, slow: Mask, rows: Ints) -> Floats:
     told = np.isfinite(values[:, ~slow]).any(axis=1)
     usual[told, 0] = np.nanmedian(values[told][:, ~slow], axis=1)
     return np.nan_to_num(np.take_along_axis(values, rows, axis=1) - usual)
-
-
-def _main(sums: dict[str, float], computing: Floats, rows: Mask, slow: Mask, ratio: float | None) -> str:
-    """The part that grew most: start (before the first kernel), host (between kernels), idle (both), compute, or work
-    where the kernels are more or larger instead of slower."""
-    part = _most({"start" if name == "data" else name: us for name, us in sums.items()})
-    if part == "compute" and ratio is not None:
-        longer = float(np.median(computing[rows]) / np.median(computing[~slow & ~rows])) - 1
-        return "compute" if ratio - 1 >= SLOWER * longer else "work"
-    return part
-
-
-def _most(sums: dict[str, float]) -> str:
-    """The part that most of the growth is in; else idle where nothing that is computed grew as much, or mixed."""
-    part = max(sums, key=lambda p: sums[p], default="unknown")
-    if not sums or sums[part] >= MOST * sum(sums.values()):
-        return part
-    return "idle" if part in _IDLE else "mixed"
-
-
-def _kernel_ratio(course: Course | None, steps: list[str], rows: Mask, slow: Mask) -> float | None:
-    """How much longer the same kernels take in these rows than in usual steps; None where kernels do not tell."""
-    if course is None:
-        return None
-    pace = course.pace(steps)
-    usual = ~slow & ~rows
-    if not np.isfinite(pace[rows]).any() or not np.isfinite(pace[usual]).any():
-        return None
-    return float(np.nanmedian(pace[rows]) / np.nanmedian(pace[usual]))
 
 
 _NEEDS = "steps|step_phases|cluster_phases|kernels"

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from advisor.facts.cluster.accounts import Accounts
 from advisor.facts.cluster.lateness import _in_turn
 from advisor.facts.cluster.peers import others_median
-from advisor.facts.cluster.turns import _gain, last_ones, late_steps
+from advisor.facts.cluster.steps.turns import _gain, last_ones, late_steps
 from advisor.model import RUN, Subject
 from advisor.pipeline import Options, advise, measure
 from advisor.ruleset.files.loader import load_rules
