@@ -308,7 +308,7 @@ def _collections(timeline: Timeline, trace: Trace) -> Floats | None:
 def _loading(
     trace: Trace, gaps: tuple[Gap, ...], start: np.ndarray, end: np.ndarray, step: np.ndarray, steps: int
 ) -> Floats | None:
-    """Idle time a step under the loop's call for a batch: nothing where all of its calls were too short to be kept. None
+    """Idle time a step under the loop's call for a batch: none where all of its calls were too short to be kept. None
     where host events tell neither of it nor of the gaps: a timeline without the framework's own events says nothing of
     a loader."""
     host = trace.host

@@ -7,12 +7,13 @@ import json
 import shutil
 from dataclasses import replace
 from pathlib import Path
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
 
 from advisor.facts.device.memory import reduce as reduce_memory
-from advisor.facts.host.timeline import _cap_loading
+from advisor.facts.host.timeline import _cap_loading, _loading
 from advisor.model import RUN, Severity, Subject
 from advisor.pipeline import Options, advise, measure
 from advisor.ruleset.files.loader import load_rules
@@ -304,3 +305,14 @@ def test_kernels_of_another_day_than_the_timeline_are_told(tmp_path: Path) -> No
     store(file, [rows[0], *([*row[:at], f"{float(row[at]) + day_us:.3f}\t", *row[at + 1 :]] for row in rows[1:])])
     problems = measure([path], None, Options(jobs=1)).problems
     assert any("apart from the timeline" in problem.problem for problem in problems)
+
+
+@pytest.mark.parametrize(("count", "told"), [(3, [0.0, 0.0]), (0, None)])
+def test_a_loader_whose_calls_are_all_short_is_waited_for_by_nobody(count: int, told: list[float] | None) -> None:
+    """Short events are summed up by name and not kept one by one: that nothing of the idle time is the loader's is
+    known all the same. Where no call was recorded nobody knows."""
+    no, name = np.zeros(0, np.int64), "enumerate(DataLoader)#_MultiProcessingDataLoaderIter.__next__"
+    kept = SimpleNamespace(names=[], name=no, start=no, end=no)
+    trace = SimpleNamespace(host=kept, activities={("Python", name): SimpleNamespace(count=count)})
+    found = _loading(trace, (), np.array([0, 100]), np.array([50, 150]), np.array([0, 1]), 3)
+    assert (None if found is None else found[:2].tolist()) == told

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 
@@ -19,6 +19,8 @@ from advisor.facts.cluster.steps.waits import parts_above, waited_for
 from advisor.facts.collectives.exchanges import EXCHANGES
 from advisor.facts.collectives.parallelism import partition
 from advisor.facts.device.course import COURSE
+from advisor.facts.host.owners import COVERS
+from advisor.facts.host.timeline import IDLE
 from advisor.facts.step.times import STEPS
 from advisor.knowledge.measuring import limit
 from advisor.model import RUN, Fact, Subject
@@ -96,6 +98,20 @@ def _gain(balance: Accounts, peers: dict[int, list[int]], cause: str) -> float:
     return float(np.max(gains, axis=0).mean())
 
 
+def _as_told(run: Run, balance: Accounts) -> Accounts:
+    """What lies before the first kernels counts for the hosts where every rank's timeline tells of its loader, and for
+    hardly any of it: what pauses there (garbage collection, the loop's own code) is no wait for data."""
+    idle = run.each(IDLE)
+    loaders = [idle[rank].loader_us if rank in idle else None for rank in balance.ranks]
+    told = [float(np.nanmean(us)) for us in loaders if us is not None and np.isfinite(us).any()]
+    if not balance.data_known or len(told) < len(balance.ranks):
+        return balance
+    waits = np.nan_to_num(balance.data)
+    if sum(told) >= COVERS * float(np.maximum(waits - np.median(waits), 0.0).mean(axis=1).sum()):
+        return balance
+    return replace(balance, data=np.zeros(waits.shape), host=balance.host + waits)
+
+
 _NEEDS = "steps|step_phases|cluster_phases|kernels"
 KINDS = (
     kind("lateness.wait_us", "us", "run", "how long ranks wait for whichever peer is last, per step",
@@ -130,10 +146,10 @@ KINDS = (
 def measure(run: Run, facts: FactSet) -> Iterator[Fact]:
     """The waiting of all steps by cause and by rank."""
     del facts
-    balance, layout = accounts(run), partition(run)
-    if balance is None:
+    measured, layout = accounts(run), partition(run)
+    if measured is None:
         return
-    peers = layout.peers()
+    balance, peers = _as_told(run, measured), layout.peers()
     found = last_ones(balance, peers)
     total = sum(last.us for last in found)
     n = len(found)
@@ -170,4 +186,4 @@ def measure(run: Run, facts: FactSet) -> Iterator[Fact]:
     yield from fact("lateness.saving_us", RUN, _gain(balance, peers, cause), *sources, samples=n)
 
 
-FAMILIES = (Family("turns", KINDS, measure, uses=(STEPS, EXCHANGES, COURSE), after=("parallelism",)),)
+FAMILIES = (Family("turns", KINDS, measure, uses=(STEPS, EXCHANGES, COURSE, IDLE), after=("parallelism",)),)

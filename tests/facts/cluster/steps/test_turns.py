@@ -1,6 +1,7 @@
 """Waiting that no single rank causes is told by its cause, and by nobody's name."""
 
 from dataclasses import replace
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -11,7 +12,7 @@ from hypothesis import strategies as st
 from advisor.facts.cluster.accounts import Accounts
 from advisor.facts.cluster.lateness import _in_turn
 from advisor.facts.cluster.peers import others_median
-from advisor.facts.cluster.steps.turns import _gain, last_ones, late_steps
+from advisor.facts.cluster.steps.turns import _as_told, _gain, last_ones, late_steps
 from advisor.model import RUN, Subject
 from advisor.pipeline import Options, advise, measure
 from advisor.ruleset.files.loader import load_rules
@@ -207,3 +208,20 @@ def test_work_that_is_dealt_evenly_is_not_gone(steps):
     balance = accounts(np.array(steps).T, "compute")
     longest = np.array(steps).max(axis=1) - np.array(steps).mean(axis=1)
     assert _gain(balance, {0: [0, 1, 2, 3]}, "compute") <= longest.mean() + 1e-6
+
+
+@pytest.mark.parametrize(
+    ("loader", "cause"),
+    [(0.06, "host"), (30.0, "data"), (None, "data")],
+    ids=["short calls", "long calls", "no timeline"],
+)
+def test_pauses_before_the_first_kernel_are_no_waits_for_data_where_timelines_refute_it(loader, cause):
+    """Garbage is collected wherever the host is. Where the loader's calls are known and short, what lies before the
+    first kernel is the host's as well."""
+    stall = np.zeros((4, 6))
+    stall[[0, 1, 2, 3, 0, 1], range(6)] = 30.0
+    told = None if loader is None else np.where(stall > 0, loader, 0.06)
+    idle = {rank: SimpleNamespace(loader_us=None if told is None else told[rank]) for rank in range(4)}
+    balance = _as_told(SimpleNamespace(each=lambda reduction: idle), accounts(stall, "data"))
+    assert {last.cause for last in last_ones(balance, {0: [0, 1, 2, 3]})} == {cause}
+    assert (balance.data + balance.host).tolist() == stall.tolist()
