@@ -27,9 +27,15 @@ class Written:
 def written_by(layout: str, framework: str) -> Mapping[str, Written]:
     """Table -> file and setting, of the profiler that leaves profiles of this layout."""
     known = _document()
-    writer = known["layouts"].get(layout) or known["frameworks"].get(framework) or known["otherwise"]
-    entries = {**known["anyone"], **known["writers"][writer]}
-    return MappingProxyType({table: _written(table, entry) for table, entry in entries.items()})
+    name = known["layouts"].get(layout) or known["frameworks"].get(framework) or known["otherwise"]
+    writer = known["writers"][name]
+    usual = known["writers"][writer["like"]]["brings"] if "like" in writer else []
+    found = {}
+    for entry in (*known["anyone"], *usual, *writer["brings"]):
+        for table in entry["tables"]:
+            file = writer.get("files", {}).get(table, FILES.get(table, table))
+            found[table] = Written(str(file), str(entry["setting"]))
+    return MappingProxyType(found)
 
 
 def called_there(told: str, layout: str, framework: str) -> str:
@@ -40,10 +46,6 @@ def called_there(told: str, layout: str, framework: str) -> str:
     writes = written_by(layout, framework)
     name = next((writes[table].file for table in tables if table in writes), "") if tables else file
     return name + blank + remark if name else ""
-
-
-def _written(table: str, entry: Any) -> Written:
-    return Written(FILES.get(table, table), entry) if isinstance(entry, str) else Written(*entry)
 
 
 @cache
