@@ -100,9 +100,10 @@ def _choose(listing: Sequence[Path], stem: str, endings: Sequence[str], rank: in
 def read_pipeline_ops(reference: TableRef, columns: Sequence[str] | None, note: Note) -> pd.DataFrame | None:
     """Operations with their output queue's samples, from pipeline_profiling json or minddata_pipeline_raw csv."""
     best: list[dict[str, Any]] = []
-    for path in reference.paths:
+    for place, path in enumerate(reference.paths):
         if path.suffix == ".json":
             rows = _ops_of_json(load_json(path, note, whole=True), path, note)
+            _tell_other_samples(rows, path, reference.paths[place + 1 :], note)
         else:
             records = read_records(path, note, *_RAW_COLUMNS)
             rows = _ops_of_csv(records)
@@ -124,6 +125,21 @@ def read_pipeline_ops(reference: TableRef, columns: Sequence[str] | None, note: 
             break
         best = best or rows  # the next file has the samples that this one lost
     return canonical_frame("pipeline_ops", sorted(best, key=lambda row: row["op_id"]), columns) if best else None
+
+
+def _tell_other_samples(rows: Sequence[Mapping[str, Any]], path: Path, others: Sequence[Path], note: Note) -> None:
+    """Notes where the profiler's own table of the same samples, made of this file, tells others."""
+    own = {row["op_id"]: row["queue_sizes"] for row in rows if row["queue_sizes"] and not row["unsampled"]}
+    for other in (each for each in others if each.suffix == ".csv"):
+        told = {row["op_id"]: row["queue_sizes"] for row in _ops_of_csv(read_records(other, _unheard, *_RAW_COLUMNS))}
+        apart = sum(own[op] != told[op] for op in own.keys() & told.keys() if told[op])
+        if apart:
+            text = f"contradicts {other.name}: {apart} operations have other samples of their queues there"
+            note(str(path), text, _OPERATIONS)
+
+
+def _unheard(*told: object) -> None:
+    """What the other file lacks is told where it is used."""
 
 
 _OPERATIONS = ("pipeline_ops",)

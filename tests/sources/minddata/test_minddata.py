@@ -143,6 +143,22 @@ def test_samples_that_are_none_come_from_the_other_file(tmp_path: Path) -> None:
     assert frame is not None and [list(each) for each in frame["queue_sizes"]] == [[1.0, 0.0], [15.0, 16.0]]
 
 
+@given(st.lists(st.integers(0, 16), min_size=1, max_size=4), st.lists(st.integers(0, 16), min_size=1, max_size=4))
+def test_two_tables_of_the_same_samples_must_agree(
+    tmp_path_factory: pytest.TempPathFactory, here: list[int], there: list[int]
+) -> None:
+    """The processed table is made of the raw one: other samples are another run's, or one of the two is spoilt."""
+    folder = tmp_path_factory.mktemp("samples")
+    queue = {"metrics": {"output_queue": {"length": 16, "size": here}}}
+    operations = [{"op_id": 0, "op_type": "Map", "num_workers": 2, **queue}]
+    write(folder, "pipeline_profiling_0.json", {"sampling_interval": 10, "op_info": operations})
+    heading = "op_id,op_type,num_workers,output_queue_size,output_queue_average_size,output_queue_length,children_id"
+    write(folder, "minddata_pipeline_raw_0.csv", f'{heading}\n0,Map,2,"{there}",1.0,16,\n')
+    rank = rank_of(folder)
+    rank.read("pipeline_ops")
+    assert any("contradicts" in p.problem for p in rank.problems) == (here != there)
+
+
 @pytest.mark.parametrize("count", ["None", "x", 0, -4])
 def test_a_number_of_processors_that_is_none_is_told(tmp_path: Path, count: object) -> None:
     """Whatever is measured against the machine's processors is left out, and the report says why."""
