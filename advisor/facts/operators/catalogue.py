@@ -275,6 +275,15 @@ KINDS = (
         "start of the slowest call as the timeline shows it, us",
         needs="kernels",
     ),
+    kind(
+        "rank.same_calls_low",
+        "number",
+        "rank",
+        "without the length of a step: types that all ranks call as often take at least this many times as long here",
+        formula="time of a type ÷ median of the other ranks, without the types at either end (see rank.type_speed_low)",
+        needs=_NEEDS,
+    ),
+    kind("rank.same_calls_high", "number", "rank", "… and at most", needs=_NEEDS),
     kind("operators.compute_us", "us", _BOTH, "summed duration of computing kernels per step", needs=_NEEDS),
     kind(
         "operators.exchange_us",

@@ -13,6 +13,7 @@ import numpy as np
 from advisor.basics.arrays import Floats
 from advisor.basics.units import rank_list, show
 from advisor.facts.base import FactSet, Family, Run, fact
+from advisor.facts.operators.across import measure_across
 from advisor.facts.operators.beside import most_alone_us
 from advisor.facts.operators.catalogue import KINDS
 from advisor.facts.operators.gates import copies_of, gates_of, norms_of
@@ -150,6 +151,8 @@ def measure(run: Run, facts: FactSet) -> Iterator[Fact]:
     yield from _type_facts(found, scales, mean_us if whole else None, mean_us)
     yield from _operator_facts(found, scales, own if whole else {})
     yield from _run_facts(found, scales, own if whole else {})
+    if timed_us is None:
+        yield from measure_across(found)
 
 
 def _step_of(rank: int, o: Operators, per: _Scale, facts: FactSet, usual_us: float | None) -> float | None:

@@ -115,3 +115,33 @@ def test_two_statistics_compare_by_their_kernel_time(tmp_path):
     metric = found.metric("operators.compute_us")
     assert (metric.before, metric.after) == (100_000.0, 95_000.0)
     assert "kernel time in the recording" in render(found, "text")
+
+
+def _ranks(folder, factors, attention=1.0):
+    """A statistic of each rank, whose types take `factors` times as long; the attention `attention` times more."""
+    for rank, factor in enumerate(factors):
+        rows = [(n, c, k, us * factor) for n, c, k, us in (MATMUL, SWIGLU, ("RmsNorm", "AI_VECTOR_CORE", 800, 9_000.0))]
+        rows.append(("FlashAttentionScore", "MIX_AIC", 100, 40_000.0 * factor * (attention if factor > 1 else 1)))
+        lines = [f"{rank},{n},{c},{k},{us},{us / k},{us / k},{us / k},0" for n, c, k, us in rows]
+        target = folder / f"rank_{rank}_ascend_pt" / "ASCEND_PROFILER_OUTPUT"
+        target.mkdir(parents=True)
+        (target / "op_statistic.csv").write_text("\n".join([TYPES, *lines]) + "\n", encoding="utf-8")
+    report = advise([folder], load_rules(), Options())
+    return [f for f in report.findings if f.rule == "CLUS018"]
+
+
+def test_a_rank_that_takes_longer_for_all_types_is_a_slow_device(tmp_path):
+    """Four ranks call the same types as often; one of them takes 1.4 times as long for each."""
+    (finding,) = _ranks(tmp_path, [1.0, 1.01, 1.4, 0.99])
+    assert finding.subject.id == "2" and "what a slow device does" in finding.message.en
+
+
+def test_a_rank_with_larger_inputs_may_be_one(tmp_path):
+    """Its attention takes far more than its products: that is what longer inputs do."""
+    (finding,) = _ranks(tmp_path, [1.0, 1.3], attention=1.3)
+    assert finding.subject.id == "1" and "or its inputs are larger" in finding.message.en
+
+
+def test_ranks_that_differ_by_little_are_alike(tmp_path):
+    """Cards differ by a few percent."""
+    assert not _ranks(tmp_path, [1.0, 1.05, 0.97])
