@@ -228,12 +228,13 @@ HOST_API = Table(
     (
         _c("level", "str", "Level", keys=("type",)),
         _c("name", "str", "API Name", keys=("name",)),
-        _c("total_us", "float", "Time(us)", keys=("startNs", "endNs")),
+        _c("total_us", "float", "Time(us)", "Total Time(us)", keys=("startNs", "endNs")),
         _c("count", "float", "Count"),
-        _c("avg_us", "float", "Avg(us)"),
-        _c("max_us", "float", "Max(us)"),
+        _c("avg_us", "float", "Avg(us)", "Avg Time(us)"),
+        _c("max_us", "float", "Max(us)", "Max Time(us)"),
     ),
 )
+"""The analyser's own export of it has no levels, and writes `Time` into each of its headings."""
 
 FRAMEWORK_OPERATORS = Table(
     "framework_operators",

@@ -36,7 +36,7 @@ def metrics(old: FactTable, new: FactTable, kinds: Mapping[str, FactKind]) -> It
     noise, least = noise_of_step(old, new), settings().limits["least_change"]
     steps = [t.number(name) or 0.0 for t in (old, new) for name in ("step.time_us", "data.step_us")]
     floors = {"us": noise * max(steps), "ratio": least}
-    for name in settings().metrics:
+    for name in (*settings().metrics, *(() if any(steps) else settings().without_length)):
         kind = kinds.get(name)
         if kind is None:
             continue

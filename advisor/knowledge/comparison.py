@@ -15,6 +15,8 @@ class Settings:
 
     limits: dict[str, float] = field(default_factory=dict)
     metrics: tuple[str, ...] = ()
+    without_length: tuple[str, ...] = ()
+    """Compared as well where neither side tells how long a step or the recording takes."""
     steps: dict[str, tuple[tuple[str, ...], ...]] = field(default_factory=dict)
     """Fact of a step's length -> ways to divide it into parts that add up."""
     members: dict[str, tuple[tuple[str, ...], ...]] = field(default_factory=dict)
@@ -33,6 +35,7 @@ def settings() -> Settings:
     return Settings(
         {name: float(entry["value"]) for name, entry in found["limits"].items()},
         tuple(found["metrics"]),
+        tuple(found["without_length"]),
         {step: tuple(map(tuple, divisions)) for step, divisions in found["step"].items()},
         {part: tuple((way,) if isinstance(way, str) else tuple(way) for way in ways)
          for part, ways in found["members"].items()},
@@ -48,6 +51,6 @@ def compared_facts() -> frozenset[str]:
     ways = (way for divided in (chosen.steps, chosen.members) for ways in divided.values() for way in ways)
     seen = (fact for facts in chosen.seen_at.values() for fact in facts)
     signs = (fact for facts in chosen.signs.values() for fact in facts)
-    return frozenset(
-        (*signs, *chosen.metrics, *chosen.steps, *chosen.further, *seen, *(fact for way in ways for fact in way))
-    )
+    metrics = (*chosen.metrics, *chosen.without_length)
+    parts = (fact for way in ways for fact in way)
+    return frozenset((*signs, *metrics, *chosen.steps, *chosen.further, *seen, *parts))

@@ -43,5 +43,6 @@ def render(result: Any, format: str, lang: str = "en", **options: Any) -> str:
     from advisor.knowledge.fact_titles import titles_for  # `--help` asks this module for the formats only
 
     module = import_module(f"{__name__}.{FORMATS[format][kind]}")
-    with titles_for(kind != "report" or result.profile.has_steps):
+    sides = {"report": ("profile",), "comparison": ("before", "after")}.get(kind, ())
+    with titles_for(not sides or any(getattr(result, side).has_steps for side in sides)):
         return str(getattr(module, f"render_{format}")(result, lang, **options))

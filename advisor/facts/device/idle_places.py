@@ -18,7 +18,6 @@ from advisor.facts.device.kernel_time import Timeline, busy, idle_stretches, sum
 from advisor.facts.operators.operators import scale
 from advisor.facts.recording.counts import UNTYPED, types_of
 from advisor.facts.recording.limits import section
-from advisor.facts.recording.windows import Windows
 from advisor.facts.step.times import STEPS
 from advisor.model import RUN, Fact, Source
 from advisor.sources.base import Rank
@@ -40,6 +39,8 @@ KINDS = (
          formula="shortest part of the steps, laid over each other, that holds nine tenths of the idle time "
          "(knowledge_base/recording.yaml), of the rank that idles most; 0.9 where it is even", needs="kernels"),
     kind("timeline.idle_part_start", "ratio", "run", "where in the step that part begins", needs="kernels"),
+    kind("timeline.idle_part_passes", "count", "run", "how often the same kernels run where no steps are marked: these "
+         "passes are laid over each other instead, as a ring, for nobody knows where one begins", needs="kernels"),
 )  # fmt: skip
 
 
@@ -58,7 +59,9 @@ class Places:
     before: str
     after: str
     part: tuple[float, float]
-    """Length and beginning of the part that holds most of it, as shares of a step."""
+    """Length and beginning of the part that holds most of it, as shares of a step, or of a pass."""
+    passes: int
+    """How often the same kernels run, where that stands for steps; 0 where steps are marked or nothing repeats."""
     sources: tuple[Source, ...]
 
 
@@ -91,9 +94,12 @@ def reduce(rank: Rank) -> Places | None:
     recurring = sums(step[here], length[here], len(windows.names))
     if len(recurring) > 1 and (end[here] >= windows.end[step[here]]).all():
         recurring[-1] = np.nan  # it lies between two steps, and none follows the last one
+    part, passes = _part(windows.start, windows.end, start, end, step), _passes(timeline)
+    if passes is not None:
+        part = _part(*passes, *idle_stretches(busy(timeline), *passes), ring=True)
     return Places(
         float(length.sum()), longest, windows.names, recurring, sums(step[here], here[here], len(windows.names)),
-        names[top // len(names)], names[top % len(names)], _part(windows, start, end, step),
+        names[top // len(names)], names[top % len(names)], part, 0 if passes is None else len(passes[0]),
         (rank.source("kernels", "start_ns", "duration_us", "type"),),
     )  # fmt: skip
 
@@ -108,15 +114,28 @@ def _before(at: Floats, since: Floats, weight: Ints) -> Floats:
     return number[begun] * at - moment[begun]
 
 
-def _part(windows: Windows, start: Ints, end: Ints, step: Ints) -> tuple[float, float]:
-    """Length and beginning of the shortest part of the steps, laid over each other, that holds most of what idles."""
+def _passes(timeline: Timeline) -> tuple[Ints, Ints] | None:
+    """Where the passes of what repeats start and end, nanoseconds; None where steps are marked, or nothing repeats."""
+    steady = timeline.placed.steady if timeline.placed is not None else None
+    found, start = None if steady is None else steady.repetition, timeline.kernels.start
+    if steady is None or found is None or found.length < 2 or (start < 0).any():
+        return None
+    firsts = np.sort(start)[found.first - steady.first : found.last - steady.first + 1 : found.length]
+    return firsts[:-1], firsts[1:]
+
+
+def _part(begin: Ints, stop: Ints, start: Ints, end: Ints, step: Ints, *, ring: bool = False) -> tuple[float, float]:
+    """Length and beginning of the shortest part of the steps, laid over each other, that holds most of what idles; of a
+    `ring` it may lie across the beginning."""
     at = np.linspace(0, 1, _PLACES + 1)
-    first, whole = windows.start[step], np.maximum(windows.end - windows.start, 1)[step]
+    first, whole = begin[step], np.maximum(stop - begin, 1)[step]
     since, until = (start - first) / whole, (end - first) / whole
     idle = _before(at, since, whole) - _before(at, until, whole)
-    needed = idle + section("idle_places")["most"] * idle[-1]
-    reached = np.searchsorted(idle, needed * (1 - 1e-9))
-    length = np.where(reached <= _PLACES, reached - np.arange(_PLACES + 1), _PLACES + 1)
+    most = section("idle_places")["most"] * idle[-1]
+    if ring:
+        idle = np.concatenate((idle, idle[-1] + idle[1:]))
+    reached = np.searchsorted(idle, (idle[: _PLACES + 1] + most) * (1 - 1e-9))
+    length = np.where(reached < idle.size, reached - np.arange(_PLACES + 1), _PLACES + 1)
     best = int(length.argmin())
     return float(length[best]) / _PLACES, best / _PLACES
 
@@ -151,8 +170,10 @@ def measure(run: Run, facts: FactSet) -> Iterator[Fact]:
         return
     sources = found[0].sources
     yield from fact("timeline.concentrated_share", RUN, sum(one.longest_us for one in found) / idle, *sources)
-    length, begins = max(found, key=lambda one: one.idle_us).part
+    longest = max(found, key=lambda one: one.idle_us)
+    length, begins = longest.part
     yield from fact("timeline.idle_part_share", RUN, length, *sources)
+    yield from fact("timeline.idle_part_passes", RUN, longest.passes or None, *sources)
     yield from fact("timeline.idle_part_start", RUN, begins, *sources)
     top = max(found, key=lambda one: float(np.nansum(one.recurring_us)))
     if _happened_once(top.recurring_us):

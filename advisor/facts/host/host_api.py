@@ -154,7 +154,7 @@ def _levels(rank: Rank, frame: pd.DataFrame) -> list[str]:
     known = told_by("api_level")
     levels = frame["level"].fillna("").astype(str).str.strip().tolist()
     odd = [level for level in levels if not known(level)]
-    if odd:
+    if odd and any(levels):  # a table without levels names each interface once
         heading = rank.headings("host_api", "level")[0]
         text = f"{heading} names no layer of software in {len(odd)} of {len(levels)} rows: their calls are not added up"
         rank.note(rank.relative(rank.tables["host_api"].paths[0]), text, ("host_api",))

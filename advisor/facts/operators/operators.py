@@ -13,6 +13,8 @@ import numpy as np
 from advisor.basics.arrays import Floats
 from advisor.basics.units import rank_list, show
 from advisor.facts.base import FactSet, Family, Run, fact
+from advisor.facts.operators.across import measure_across
+from advisor.facts.operators.beside import most_alone_us
 from advisor.facts.operators.catalogue import KINDS
 from advisor.facts.operators.gates import copies_of, gates_of, norms_of
 from advisor.facts.operators.kinds import (
@@ -102,6 +104,9 @@ def _in_these_steps(run: Run) -> dict[int, Operators]:
             )
             rank.note(o.sources[0].file, text, (o.sources[0].table, times[rank.rank].table))
             found[rank.rank] = replace(o, executions=covered)
+    for rank_id, o in found.items():
+        if rank_id in times and not np.isfinite(o.aicpu_us).any():  # a table of sums
+            found[rank_id] = replace(o, aicpu_most_us=most_alone_us(o, times[rank_id]))
     return found
 
 
@@ -146,6 +151,8 @@ def measure(run: Run, facts: FactSet) -> Iterator[Fact]:
     yield from _type_facts(found, scales, mean_us if whole else None, mean_us)
     yield from _operator_facts(found, scales, own if whole else {})
     yield from _run_facts(found, scales, own if whole else {})
+    if timed_us is None:
+        yield from measure_across(found)
 
 
 def _step_of(rank: int, o: Operators, per: _Scale, facts: FactSet, usual_us: float | None) -> float | None:
@@ -181,7 +188,7 @@ def _type_facts(
         time, count = mean(lambda row: row.total_us), mean(lambda row: row.count)
         whole = sum(float(row.total_us.sum()) for row in rows.values())
         yield from fact("operator_type.time_us", subject, time, *source, samples=samples)
-        yield from fact("operator_type.count", subject, count, *source, samples=samples)
+        yield from fact("operator_type.count", subject, count or None, *source, samples=samples)  # it has run
         yield from fact("operator_type.random", subject, is_random(name), *source)
         yield from fact("operator_type.own", subject, is_own(name), *source)
         yield from fact(
@@ -265,7 +272,7 @@ def _type_facts(
         yield from (replace(each, sources=source) for each in _defects(subject, rows, time, whole))
         if on_aicpu:
             per_step = [scales[r].per_step(row.total_us) * _aicpu_part(row) for r, row in on_aicpu.items()]
-            beside = [scales[r].per_step(found[r].aicpu_us) for r in on_aicpu]
+            beside = [_alone_us(found[r], scales[r]) for r in on_aicpu]
             yield from fact("operator_type.aicpu_us", subject, float(np.mean(per_step)), *source)
             yield from fact("operator_type.aicpu_alone_us", subject, float(np.mean(beside)), *source)
             yield from fact("operator_type.aicpu_ranks", subject, rank_list(named) if named else None, *source)
@@ -309,6 +316,12 @@ def _defects(subject: Subject, rows: dict[int, TypeRow], time: float, whole: flo
         yield from fact("operator_type.aicpu_dtypes", subject, ", ".join(kinds) or None)
         better = ", ".join(f"{k} → {SLOW_DTYPES[k]}" for k in kinds)
         yield from fact("operator_type.aicpu_replacement", subject, better or None)
+
+
+def _alone_us(o: Operators, per: _Scale) -> float:
+    """Microseconds per step in which only AI CPU kernels run; of a table of sums, in which they can at most."""
+    measured = per.per_step(o.aicpu_us)
+    return measured if np.isfinite(measured) else per.per_step(np.array([o.aicpu_most_us]))
 
 
 def _aicpu_part(row: TypeRow) -> float:
@@ -425,6 +438,8 @@ def _run_facts(
             if pieces.activation:
                 yield from fact("operators.gate_activation", RUN, pieces.activation, *first.sources)
                 yield from fact("operators.gate_ordered", RUN, pieces.ordered, *first.sources)
+    fused = [row.type for row in _fused_exchanges(first)]
+    yield from fact("operators.fused_exchange_types", RUN, ", ".join(fused) or None, *first.sources)
     yield from fact("operators.attention_types", RUN, ", ".join(_unfused_attention(first)) or None, *first.sources)
 
 
@@ -456,6 +471,8 @@ def _of_rank(o: Operators, per: _Scale, step_us: float | None) -> Iterator[tuple
     if not o.has_shapes:  # a table of sums counts all kernels; of kernels themselves some may be cut off
         exchanges = (per.per_step(row.total_us) for row in o.types.values() if row.communication)
         yield "operators.exchange_us", max((us for us in exchanges if us > 0), default=float("nan"))
+        inside = sum(per.per_step(row.total_us) for row in _fused_exchanges(o))
+        yield "operators.fused_exchange_us", inside or float("nan")
     for name, values in (("conversion", o.conversion_us), ("aicpu", o.aicpu_us), ("update", o.update_us),
                          ("fusible", o.small.span_us), ("tail", o.tail_us)):  # fmt: skip
         us = per.per_step(values)
@@ -494,6 +511,12 @@ def _of_rank(o: Operators, per: _Scale, step_us: float | None) -> Iterator[tuple
     known = sum(row.known_dtype_us for row in cube)
     if known:
         yield "operators.float32_cube_share", sum(row.float32_us for row in cube) / known
+
+
+def _fused_exchanges(o: Operators) -> list[TypeRow]:
+    """Types whose kernels exchange between ranks inside, the longest first."""
+    rows = [row for row in o.types.values() if is_fused_exchange(row.type) and not row.communication]
+    return sorted(rows, key=lambda row: -float(row.total_us.sum()))
 
 
 FAMILIES = (

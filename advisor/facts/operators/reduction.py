@@ -177,6 +177,8 @@ class Operators:
     """Whether the sums are one step's average rather than the whole profile's."""
     executions: int = 0
     """Of how many steps they are sums, where the tables tell so by themselves."""
+    aicpu_most_us: float = float("nan")
+    """Σ over these steps: only AI CPU operators can have run for so long, where sums are all that is known."""
     problems: tuple[str, ...] = field(default_factory=tuple)
 
 

@@ -78,3 +78,17 @@ def test_launches_that_loading_a_graph_makes_are_none_of_the_recording(tmp_path:
     calls.pop("ModelLoad")
     facts = measure([_recorded(tmp_path / "eager", calls)], ["host_api.longest_name"], Options(jobs=1)).facts
     assert facts.value("host_api.longest_name", RUN) == "launch"
+
+
+def test_the_analysers_export_has_no_levels(tmp_path):
+    """It names each interface once and writes `Time` into its headings: its calls count, and nobody is told off."""
+    rows = ["API Name,Count,Total Time(us),Avg Time(us),Min Time(us),Max Time(us)"]
+    rows += ["launch,180,1900.1,10.5,5,60", "aclrtSynchronizeStream,6,21000.5,3500,10,9000"]
+    (tmp_path / "api_statistic.csv").write_text("\n".join(rows) + "\n", encoding="utf-8")
+    (tmp_path / "op_statistic.csv").write_text(
+        "OP Type,Core Type,Count,Total Time(us)\nMatMulV2,AI_CORE,180,9000\n", encoding="utf-8"
+    )
+    report = advise([tmp_path], load_rules(), Options())
+    values = {f.name: f.value for f in report.facts if f.subject.kind == "run"}
+    assert values["host_api.synchronize_us"] == 21000.5 and values["host_api.launch_count"] == 180
+    assert not [p for p in report.problems if "Level" in p.problem]

@@ -3,7 +3,7 @@ or a benchmark does."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from typing import Any
 
@@ -43,6 +43,8 @@ class Recording:
     trains: bool = False
     serves: str = ""
     """A kernel that only inference launches."""
+    server: str = ""
+    """The rank's folder, where a serving engine named it."""
     exchanges: bool = False
     """Whether ranks reduce something together, as gradients are."""
     only_exchanges: bool = False
@@ -128,6 +130,7 @@ def reduce(rank: Rank) -> Recording | None:
     names = _kinds(names)
     told["trains"] = any(map(trains, names)) or _ends_backward(rank)
     told["serves"] = min(filter(told_by("inference"), names), default="")
+    told["server"] = next(filter(told_by("server_folder"), _folders(rank)), "")
     told["exchanges"] = any(map(told_by("gradient_exchange"), names))
     told["framework"] = "mindspore" if any(map(told_by("mindspore"), names)) else ""
     if kernels is None:
@@ -140,6 +143,12 @@ def reduce(rank: Rank) -> Recording | None:
     told |= _of_iterations(rank, timeline, told["marks"])
     told["offline"] = min(filter(told_by("inference_host"), _calls(rank, trace)), default="")
     return Recording(**told)
+
+
+def _folders(rank: Rank) -> Iterator[str]:
+    """Names of the folders in which the rank's tables lie."""
+    for path in dict.fromkeys(path.parent for table in rank.tables.values() for path in table.paths):
+        yield from path.parts
 
 
 def trains(name: str) -> bool:

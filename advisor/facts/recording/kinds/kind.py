@@ -137,6 +137,8 @@ def _kind(found: list[Recording], steps: bool) -> tuple[str, list[Text]]:
         return ("training_steps" if steps else "unmarked"), repeats
     if serves := next((one.serves for one in found if one.serves), ""):
         return "inference", [*repeats, both("recording.serving", example=serves[:60])]
+    if server := next((one.server for one in found if one.server), ""):
+        return "inference", [*repeats, both("recording.server", folder=server[:60])]
     if offline := next((one.offline for one in found if one.offline), ""):
         return "inference", [*repeats, both("recording.offline", call=offline)]
     loops = steps or any(one.program and one.repeats for one in found)

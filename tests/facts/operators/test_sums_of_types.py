@@ -1,0 +1,147 @@
+"""What a table that only sums kernels up tells, and what it leaves open."""
+
+from __future__ import annotations
+
+import pytest
+
+from advisor.compare import compare
+from advisor.pipeline import Options, advise
+from advisor.render import render
+from advisor.ruleset.files.loader import load_rules
+
+TYPES = "Device_id,OP Type,Core Type,Count,Total Time(us),Min Time(us),Avg Time(us),Max Time(us),Ratio(%)"
+STEPS = "Device_id,Step,Computing,Communication(Not Overlapped),Overlapped,Communication,Free,Stage"
+MATMUL, SWIGLU = ("MatMulV2", "AI_CORE", 400, 90_000.0), ("SwiGlu", "AI_VECTOR_CORE", 400, 10_000.0)
+
+
+def _report(folder, rows, steps=()):
+    whole = sum(us for *_, us in rows)
+    lines = [f"0,{n},{c},{k},{us},{us / k / 2},{us / k},{us / k * 2},{100 * us / whole}" for n, c, k, us in rows]
+    folder.mkdir(exist_ok=True)
+    (folder / "op_statistic.csv").write_text("\n".join([TYPES, *lines]) + "\n", encoding="utf-8")
+    if steps:
+        lines = [f"0,{i},{c},0,0,0,{f},{c + f}" for i, (c, f) in enumerate(steps, 1)]
+        (folder / "step_trace_time.csv").write_text("\n".join([STEPS, *lines]) + "\n", encoding="utf-8")
+    return advise([folder], load_rules(), Options())
+
+
+def _said(finding):
+    return finding.message.en.replace("\xa0", " ")
+
+
+def _on_aicpu(report):
+    return next((f for f in report.findings if f.rule == "COMP050"), None)
+
+
+def test_a_launcher_that_computing_leaves_no_room_for_delays_nobody(tmp_path):
+    """Kernels sum up to twice of what the steps compute: what serves them on the AI CPU runs beside them."""
+    rows = [
+        ("fused_network", "MIX_AIC", 4, 124_000.0),
+        ("serve_network", "AI_CPU", 4, 124_400.0),
+        ("Add", *SWIGLU[1:3], 5e3),
+    ]
+    report = _report(tmp_path, rows, [(32_300.0, 48_000.0)] * 4)
+    finding = _on_aicpu(report)
+    assert finding.severity.value == "low" and "nobody waits for it" in finding.message.en
+    assert report.summary.direction == "scheduling"
+
+
+def test_an_operator_on_the_ai_cpu_that_computing_holds_is_blamed(tmp_path):
+    """Computing is as long as all kernels: nothing runs beside it."""
+    rows = [MATMUL, SWIGLU, ("ScatterElements", "AI_CPU", 4, 60_000.0)]
+    finding = _on_aicpu(_report(tmp_path, rows, [(40_000.0, 1_000.0)] * 4))
+    assert finding.severity.value == "critical"
+    assert finding.saving.us == pytest.approx(15_000, rel=0.01)
+
+
+def test_sums_of_more_than_the_steps_bound_nothing(tmp_path):
+    """The statistic covers twice as many steps as the step table: its kernels do not fit in, and tell no overlap."""
+    rows = [(n, c, 2 * k, 2 * us) for n, c, k, us in (MATMUL, SWIGLU, ("ScatterElements", "AI_CPU", 4, 20_000.0))]
+    finding = _on_aicpu(_report(tmp_path, rows, [(30_000.0, 1_000.0)] * 4))
+    assert "delays the operators that depend on it" in finding.message.en
+
+
+@pytest.mark.parametrize("core", ["AI_CPU", "HCCL"])
+def test_collectives_of_a_statistic_are_told(tmp_path, core):
+    """Whether computation hides them, nobody knows; that they take four tenths of the device's time is told."""
+    name = "allreduceAicpuKernel" if core == "AI_CPU" else "hcom_allReduce_"
+    report = _report(tmp_path, [MATMUL, SWIGLU, (name, core, 800, 70_000.0)])
+    (finding,) = (f for f in report.findings if f.rule == "COMM015")
+    assert "41 %" in _said(finding) and finding.saving is None
+    assert report.summary.direction == "undetermined"
+    assert "Exchanges between ranks" in report.summary.headline.en
+
+
+def test_a_collective_and_what_carries_it_out_count_once(tmp_path):
+    """Two accounts of one exchange: the library's own, and the kernel's that serves it."""
+    rows = [
+        MATMUL,
+        SWIGLU,
+        ("hcom_allReduce_", "HCCL", 400, 70_000.0),
+        ("allreduceAicpuKernel", "AI_CPU", 400, 69_000.0),
+    ]
+    (finding,) = (f for f in _report(tmp_path, rows).findings if f.rule == "COMM015")
+    assert "70 ms" in _said(finding) and "41 %" in _said(finding)
+
+
+def test_the_dispatch_of_experts_is_an_exchange(tmp_path):
+    """Ranks wait inside of it: it is no operator to compute less in."""
+    rows = [MATMUL, SWIGLU, ("MoeDistributeDispatchV2", "MIX_AIV", 40, 150_000.0)]
+    report = _report(tmp_path, rows)
+    (finding,) = (f for f in report.findings if f.rule == "COMM015")
+    assert "MoeDistributeDispatchV2" in _said(finding) and "60 %" in _said(finding)
+
+
+def test_few_collectives_are_not_told(tmp_path):
+    """A tenth is easily hidden."""
+    report = _report(tmp_path, [MATMUL, SWIGLU, ("hcom_allReduce_", "HCCL", 400, 11_000.0)])
+    assert not [f for f in report.findings if f.rule == "COMM015"]
+
+
+def test_without_their_number_calls_are_not_counted(tmp_path):
+    """Somebody kept three columns: what has run was not called zero times."""
+    rows = ["OP Type,Core Type,Total Time(us)", "GroupedMatmul,MIX_AIC,130", "Transpose,AI_VECTOR_CORE,90"]
+    (tmp_path / "op_statistic.csv").write_text("\n".join(rows) + "\n", encoding="utf-8")
+    report = advise([tmp_path], load_rules(), Options())
+    assert {f.rule for f in report.findings} >= {"COMP020", "COMP080"}
+    assert not [f for f in report.findings if "calls" in f.message.en]
+
+
+def test_two_statistics_compare_by_their_kernel_time(tmp_path):
+    """Nothing tells how long either took; what their kernels take is said."""
+    before = _report(tmp_path / "before", [MATMUL, SWIGLU])
+    after = _report(tmp_path / "after", [("SuperKernel", "MIX_AIC", 400, 95_000.0)])
+    found = compare(before, after)
+    metric = found.metric("operators.compute_us")
+    assert (metric.before, metric.after) == (100_000.0, 95_000.0)
+    assert "kernel time in the recording" in render(found, "text")
+
+
+def _ranks(folder, factors, attention=1.0):
+    """A statistic of each rank, whose types take `factors` times as long; the attention `attention` times more."""
+    for rank, factor in enumerate(factors):
+        rows = [(n, c, k, us * factor) for n, c, k, us in (MATMUL, SWIGLU, ("RmsNorm", "AI_VECTOR_CORE", 800, 9_000.0))]
+        rows.append(("FlashAttentionScore", "MIX_AIC", 100, 40_000.0 * factor * (attention if factor > 1 else 1)))
+        lines = [f"{rank},{n},{c},{k},{us},{us / k},{us / k},{us / k},0" for n, c, k, us in rows]
+        target = folder / f"rank_{rank}_ascend_pt" / "ASCEND_PROFILER_OUTPUT"
+        target.mkdir(parents=True)
+        (target / "op_statistic.csv").write_text("\n".join([TYPES, *lines]) + "\n", encoding="utf-8")
+    report = advise([folder], load_rules(), Options())
+    return [f for f in report.findings if f.rule == "CLUS019"]
+
+
+def test_a_rank_that_takes_longer_for_all_types_is_a_slow_device(tmp_path):
+    """Four ranks call the same types as often; one of them takes 1.4 times as long for each."""
+    (finding,) = _ranks(tmp_path, [1.0, 1.01, 1.4, 0.99])
+    assert finding.subject.id == "2" and "what a slow device does" in finding.message.en
+
+
+def test_a_rank_with_larger_inputs_may_be_one(tmp_path):
+    """Its attention takes far more than its products: that is what longer inputs do."""
+    (finding,) = _ranks(tmp_path, [1.0, 1.3], attention=1.3)
+    assert finding.subject.id == "1" and "or its inputs are larger" in finding.message.en
+
+
+def test_ranks_that_differ_by_little_are_alike(tmp_path):
+    """Cards differ by a few percent."""
+    assert not _ranks(tmp_path, [1.0, 1.05, 0.97])
