@@ -84,8 +84,9 @@ KINDS = (
          "transports in which at least three ranks move the same bytes", needs="transports"),
     kind("link.own_longer_us", "us", "link", "what a rank's transfers take longer than its peers' for the same bytes, "
          "per step", needs="transports"),
-    kind("link.own_saving_us", "us", "link", "what of that is not hidden at best",
-         formula="the lesser of link.own_longer_us and exposed transfer", needs="transports"),
+    kind("link.own_saving_us", "us", "link", "its part of what the step gains where all transfer as fast",
+         formula="the lesser of exposed transfer and the most that any rank's transfers take longer, × own part of "
+                 "Σ link.own_longer_us", needs="transports"),
     kind("link.own_saving_share", "ratio", "link", "the same as a share of the step", needs="transports"),
     kind("link.own_transport", "text", "link", "the transport over which it loses most", needs="transports"),
 )  # fmt: skip
@@ -101,15 +102,19 @@ def measure(run: Run, facts: FactSet) -> Iterator[Fact]:
     for rank, ex in exchanges.items():
         for key, one, size, lasts in moved_by(rank, ex, step_names(run, list(ex.steps))):
             moved[key][one] = size, lasts
-    for rank, found in compare(moved).items():
+    compared = compare(moved)
+    over = {rank: max(found.own_us - found.usual_us, 0.0) for rank, found in compared.items()}
+    for rank, found in compared.items():
         subject, sources = Subject("link", f"{rank}-*", (rank,)), exchanges[rank].sources
-        longer = max(found.own_us - found.usual_us, 0.0)
+        longer = over[rank]
         yield from fact("link.own_ratio", subject, found.usual_us / found.own_us, *sources)
         yield from fact("link.own_longer_us", subject, longer, *sources)
         yield from fact("link.own_transport", subject, found.transport, *sources)
         if exposed is not None:
-            yield from fact("link.own_saving_us", subject, min(longer, exposed), *sources)
-            yield from fact("link.own_saving_share", subject, min(longer, exposed) / step, *sources)
+            # both ends of a slow link take longer, and a collective lasts as long as the slowest
+            gain = min(max(over.values()), exposed) * longer / max(sum(over.values()), 1.0)
+            yield from fact("link.own_saving_us", subject, gain, *sources)
+            yield from fact("link.own_saving_share", subject, gain / step, *sources)
 
 
 FAMILIES = (Family("own_links", KINDS, measure, uses=(EXCHANGES, STEPS), after=("communication", "links", "steps")),)
