@@ -18,6 +18,8 @@ class VerdictWord:
     subjects: tuple[str, ...]
     also: tuple[str, ...] = ()
     """Directions that single rules of it may have instead, where the lost time lies there."""
+    of_run: bool = False
+    """Findings about a rank are told of the run, with its ranks, as the contract knows them."""
     points: bool = False
     """It only says where to look: without time that may be won back, nothing is known to be wrong."""
 
@@ -28,7 +30,12 @@ def verdict_words() -> dict[str, VerdictWord]:
     data = read_document(resource("knowledge_base", "verdicts.yaml")).data
     return {
         word: VerdictWord(
-            word, entry["direction"], tuple(entry["subjects"]), tuple(entry.get("also", ())), entry.get("points", False)
+            word,
+            entry["direction"],
+            tuple(entry["subjects"]),
+            tuple(entry.get("also", ())),
+            entry.get("of_run", False),
+            entry.get("points", False),
         )
         for word, entry in data.items()
     }

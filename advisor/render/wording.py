@@ -27,6 +27,7 @@ SMALLEST_REST = 0.005
 def where(subject: Subject, lang: str) -> str:
     """The subject as people say it: "rank 3", "link 1-2", with its ranks where they tell more; of a C++ function its
     own name (`full_name` has the rest)."""
+    subject = subject.as_said
     kind = word(lang, f"kinds.{subject.kind}")
     if subject.kind == subject.id:
         return kind

@@ -91,10 +91,14 @@ def build(
 
 def _subject(rule: Rule, subject: Subject) -> Subject:
     """The subject in the verdict's own kind: a host whose ranks or links are all alike is told as its first one, with
-    all its ranks (the contract knows these verdicts about ranks and links only)."""
+    all its ranks, and a rank as the run with that rank, where the contract knows the verdict about such only."""
     word = verdict_words().get(rule.verdict)
-    own = next((kind for kind in word.subjects if kind in ("rank", "link")), None) if word is not None else None
-    if subject.kind != "host" or not subject.ranks or own is None:
+    if word is None or not subject.ranks:
+        return subject
+    if word.of_run and subject.kind == "rank":
+        return Subject(RUN.kind, RUN.id, subject.ranks)
+    own = next((kind for kind in word.subjects if kind in ("rank", "link")), None)
+    if subject.kind != "host" or own is None:
         return subject
     first = str(min(subject.ranks))
     return Subject(own, first if own == "rank" else f"{first}-*", subject.ranks)

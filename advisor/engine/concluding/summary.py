@@ -285,6 +285,7 @@ def about(name: Text, subject: Subject) -> Text:
 
 def _about(subject: Subject) -> Text:
     """What the leading finding is about, to stand behind its title; empty where it is the whole run."""
+    subject = subject.as_said
     if subject.kind not in words(LANGUAGES[0])["headline_kinds"]:
         return Text("", "")
     ranks = rank_list(subject.ranks)

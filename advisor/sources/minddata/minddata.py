@@ -134,8 +134,7 @@ def _tell_other_samples(rows: Sequence[Mapping[str, Any]], path: Path, others: S
         told = {row["op_id"]: row["queue_sizes"] for row in _ops_of_csv(read_records(other, _unheard, *_RAW_COLUMNS))}
         apart = sum(own[op] != told[op] for op in own.keys() & told.keys() if told[op])
         if apart:
-            text = f"contradicts {other.name}: {apart} operations have other samples of their queues there"
-            note(str(path), text, _OPERATIONS)
+            note(str(path), f"contradicts {other.name}: {apart} operations have other samples of their queues there")
 
 
 def _unheard(*told: object) -> None:
