@@ -106,7 +106,7 @@ def _place(rank: Rank) -> Timeline | None:
             reason = (
                 "start times or durations of kernels are lost (does a spreadsheet round them? Export the file again)"
                 if (kernels.start >= 0).any()
-                else "no kernel has a start time (no such column, or a spreadsheet rounds it: export the file again)"
+                else "no kernel has a start time (no such column, or a spreadsheet rounds it? Export the file again)"
             )
         rank.note(file, f"{reason}: operators are judged, steps and idle time are not")
     if not alone:
