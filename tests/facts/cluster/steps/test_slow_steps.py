@@ -13,7 +13,10 @@ from advisor.facts.cluster.accounts import Accounts
 from advisor.facts.cluster.steps.slow_steps import _find, listing, owner_of, pattern_of, split
 from advisor.facts.device.course import Course
 from advisor.model import RUN, Fact, Subject
-from benchmarks.simulator import Fault, Scenario, simulate
+from advisor.pipeline import Options, advise
+from advisor.render.wording import where
+from advisor.ruleset.files.loader import load_rules
+from benchmarks.simulator import Fault, Scenario, simulate, write_profile
 
 LONG = replace(SMALL, layers=2, steps=15)
 
@@ -121,6 +124,15 @@ def test_host_that_pauses_every_third_step(tmp_path, framework, kernels):
     assert {name: facts.value(f"step.slow_{name}", RUN) for name in expected} == expected
     gained = simulate(scenario).mean_us - simulate(replace(scenario, faults=())).mean_us
     assert facts.value("step.slow_cost_us", RUN) == pytest.approx(gained, rel=0.2)
+
+
+def test_one_rank_that_pauses_is_named_where_the_verdict_is_of_the_run(tmp_path):
+    """The contract knows step-jitter about runs alone: the finding has that subject, with the rank behind it."""
+    write_profile(simulate(replace(LONG, faults=(Fault("pauses", 1, 0.5),))), tmp_path)
+    report = advise([tmp_path], load_rules(), Options(jobs=1))
+    jitter = next(f for f in report.findings if f.verdict == "step-jitter")
+    assert (jitter.subject.kind, jitter.subject.id, jitter.subject.ranks) == ("run", "run", (1,))
+    assert "rank 1" in report.summary.headline.en and where(jitter.subject, "en") == "rank 1"
 
 
 def test_checkpoints_are_everybodys(tmp_path):
