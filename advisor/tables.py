@@ -39,8 +39,6 @@ class Table:
     name: str
     meaning: str
     columns: tuple[Column, ...]
-    setting: str = ""
-    """The profiler setting that brings this evidence (statement S44)."""
 
     def column(self, name: str) -> Column:
         for column in self.columns:
@@ -52,24 +50,12 @@ class Table:
     def names(self) -> tuple[str, ...]:
         return tuple(column.name for column in self.columns)
 
-    @property
-    def framework(self) -> str:
-        """The framework whose profiler alone writes it, or whose graphs alone are counted; empty where several do."""
-        own = self.setting == _DATA_PROCESS or self.setting.startswith("mindspore.")
-        return "mindspore" if own or self.name in ("dataset_stages", "iterations") else ""
-
 
 def _c(
     name: str, dtype: str, *headings: str, scale: float = 1.0, required: bool = False, keys: tuple[str, ...] = ()
 ) -> Column:
     return Column(name, dtype, headings, scale, required, keys)
 
-
-_LEVEL1 = "profiler_level=ProfilerLevel.Level1"
-_DATA_PROCESS = "data_process=True (without schedule), dataset built with mindspore.dataset"
-_MEMORY = "profile_memory=True"
-_NPU = "activities=[ProfilerActivity.CPU, ProfilerActivity.NPU]"
-_LEGACY = "mindspore.Profiler of MindSpore 1.x/2.0-2.2"
 
 STEPS = Table(
     "steps",
@@ -98,7 +84,6 @@ STEPS = Table(
         ),
         _c("preparing_us", "float", "Preparing", keys=("preparing",)),
     ),
-    _NPU,
 )
 
 STEP_PHASES = Table(
@@ -115,7 +100,6 @@ STEP_PHASES = Table(
         _c("bp_end_us", "float", "bp_point"),
         _c("end_us", "float", "end_point"),
     ),
-    _LEGACY,
 )
 
 ITERATIONS = Table(
@@ -130,14 +114,12 @@ ITERATIONS = Table(
         _c("begin_ns", "ns", "FP Start(us)", scale=1000.0, keys=("FP Start",)),
         _c("data_us", "float", "Data Aug Bound(us)", keys=("Data_aug Bound(us)",)),
     ),
-    _NPU,
 )
 
 STEP_PHASES_AVERAGE = Table(
     "step_phases_average",
     "the profiler's own average over the steps (older MindSpore), one row; files may be trimmed",
     STEP_PHASES.columns,
-    _LEGACY,
 )
 
 STEP_COLLECTIVES = Table(
@@ -151,7 +133,6 @@ STEP_COLLECTIVES = Table(
         _c("end_us", "float"),
         _c("duration_us", "float"),
     ),
-    _LEGACY,
 )
 
 KERNELS = Table(
@@ -206,7 +187,6 @@ KERNELS = Table(
         _c("cube_core_us", "float", "aicore_time(us)", "aic_time(us)"),
         _c("vector_core_us", "float", "aiv_time(us)"),
     ),
-    _NPU,
 )
 
 OPERATOR_TYPES = Table(
@@ -224,7 +204,6 @@ OPERATOR_TYPES = Table(
         _c("share", "float", "Ratio(%)", scale=0.01),
         _c("steps", "float"),
     ),
-    _LEVEL1,
 )
 """`share` is the file's own 0..1 of the device time: files may list only a part of the types. `steps` is 1 where a
 row is one step's average."""
@@ -241,7 +220,6 @@ OPERATORS = Table(
         _c("input_shapes", "str"),
         _c("input_dtypes", "str"),
     ),
-    _LEGACY,
 )
 
 HOST_API = Table(
@@ -255,7 +233,6 @@ HOST_API = Table(
         _c("avg_us", "float", "Avg(us)"),
         _c("max_us", "float", "Max(us)"),
     ),
-    _NPU,
 )
 
 FRAMEWORK_OPERATORS = Table(
@@ -266,7 +243,6 @@ FRAMEWORK_OPERATORS = Table(
         _c("input_shapes", "str", "Input Shapes"),
         _c("self_us", "float", "Host Self Duration(us)"),
     ),
-    _NPU,
 )
 """Without order and without steps: it tells of the recording as a whole, beside tables that tell its length."""
 
@@ -286,7 +262,6 @@ COLLECTIVES = Table(
         _c("idle_us", "float", keys=("Idle Time(ms)", "idle_time")),
         _c("reduce_us", "float"),
     ),
-    _LEVEL1,
 )
 """`kind` is p2p or collective; `name` carries no @group; `reduce_us` is only known from traces."""
 
@@ -304,7 +279,6 @@ TRANSPORTS = Table(
         _c("packets", "float", keys=("Size Distribution", "package_size")),
         _c("small_packets", "float"),
     ),
-    _LEVEL1,
 )
 """`transport` is HCCS, RDMA, PCIE, SIO or SDMA (repeats the others)."""
 
@@ -317,7 +291,6 @@ PACKETS = Table(
         _c("count", "float", keys=("Size Distribution", "count")),
         _c("time_us", "float", keys=("Size Distribution", "total_duration")),
     ),
-    _LEVEL1,
 )
 """`time_us` is that of all `count` packets together."""
 
@@ -336,7 +309,6 @@ LINKS = Table(
         _c("operations", "float"),
         _c("aggregate", "str"),
     ),
-    _LEVEL1,
 )
 """Ranks are global where the group's members are known; `aggregate`: top1, middle, bottomN, total, empty (exact)."""
 
@@ -350,7 +322,6 @@ DATASET_STAGES = Table(
         _c("avg_us", "float", "Avg. time (us)", required=True),
         _c("info", "str", "Custom Info"),
     ),
-    "activities including ProfilerActivity.CPU",
 )
 
 PIPELINE_OPS = Table(
@@ -367,7 +338,6 @@ PIPELINE_OPS = Table(
         _c("parent", "int", "parent_id"),
         _c("children", "ints", "children_id", keys=("children",)),
     ),
-    _DATA_PROCESS,
 )
 """`type` without the ending Op: Map, Batch, Generator, …; operations without a queue have an empty `queue_sizes`."""
 
@@ -385,7 +355,6 @@ PIPELINE_SUMMARY = Table(
         _c("warning", "str", keys=("bottleneck_warning",)),
         _c("suggestion", "str", keys=("bottleneck_suggestion",)),
     ),
-    _DATA_PROCESS,
 )
 
 BATCHES = Table(
@@ -401,7 +370,6 @@ BATCHES = Table(
         _c("queue_capacity", "float"),
         _c("time_ns", "ns"),
     ),
-    _DATA_PROCESS,
 )
 """`mode` is iterator or sink; `pipeline_us` is the wait for the pipeline, `push_us` the copy to the device queue."""
 
@@ -414,7 +382,6 @@ DATA_QUEUE = Table(
         _c("end_us", "float"),
         _c("queue_size", "float"),
     ),
-    _LEGACY,
 )
 
 AICPU = Table(
@@ -428,7 +395,6 @@ AICPU = Table(
         _c("dispatch_us", "float", "Dispatch_time(us)", keys=("dispatch_time",)),
         _c("total_us", "float", "Total_time(us)", keys=("total_time",)),
     ),
-    "profiler_level=ProfilerLevel.Level2",
 )
 
 HOST_CPU = Table(
@@ -446,7 +412,6 @@ HOST_CPU = Table(
         _c("process_user_percent", "float", keys=("process_info", "user_utilization")),
         _c("process_system_percent", "float", keys=("process_info", "sys_utilization")),
     ),
-    _DATA_PROCESS,
 )
 """Shares are of the whole machine (0..1), process figures percent of one core."""
 
@@ -459,7 +424,6 @@ PIPELINE_CPU = Table(
         _c("system_percent", "float", keys=("sys_utilization",)),
         _c("samples", "int"),
     ),
-    _DATA_PROCESS,
 )
 
 MEMORY = Table(
@@ -473,7 +437,6 @@ MEMORY = Table(
         _c("active_bytes", "float", "Total Active(MB)", scale=1048576.0, keys=("totalActive",)),
         _c("device", "str", "Device Type"),
     ),
-    _MEMORY,
 )
 
 OPERATOR_MEMORY = Table(
@@ -486,7 +449,6 @@ OPERATOR_MEMORY = Table(
         _c("released_ns", "ns", "Release Time(us)", scale=1000.0, keys=("releaseTime",)),
         _c("device", "str", "Device Type"),
     ),
-    _MEMORY,
 )
 
 MODULE_MEMORY = Table(
@@ -500,7 +462,6 @@ MODULE_MEMORY = Table(
         ),
         _c("device", "str", "Device"),
     ),
-    _MEMORY,
 )
 
 L2_CACHE = Table(
@@ -513,7 +474,6 @@ L2_CACHE = Table(
         _c("hit_rate", "float", "Hit Rate"),
         _c("victim_rate", "float", "Victim Rate"),
     ),
-    "l2_cache=True",
 )
 
 OPERATOR_ACCESS = Table(
@@ -533,7 +493,6 @@ OPERATOR_ACCESS = Table(
         _c("misses", "float"),
         _c("fetch_share", "float"),
     ),
-    "msprof op",
 )
 """`slowest_us` and `mean_us` are times of blocks, `fetch_share` is the part of the slowest ones that waits for
 instructions; hits and misses are those of reads."""
@@ -546,7 +505,6 @@ FLOPS = Table(
         _c("flop_per_s", "float", keys=("FLOPS",)),
         _c("utilization", "float", keys=("FLOPS_Utilization",)),
     ),
-    _LEGACY,
 )
 
 CLUSTER_PHASES = Table(
@@ -560,14 +518,12 @@ CLUSTER_PHASES = Table(
         _c("receive_us", "float", "receive_alone_time"),
         _c("exposed_collective_us", "float", "collective_communication_alone_time", "collective_communication_time"),
     ),
-    _LEGACY,
 )
 
 CLUSTER_PHASES_AVERAGE = Table(
     "cluster_phases_average",
     "the writer's own average over the steps of cluster_phases, one row; files may be trimmed",
     CLUSTER_PHASES.columns,
-    _LEGACY,
 )
 
 TRACE = Table(
@@ -578,7 +534,6 @@ TRACE = Table(
         _c("start_us", "float", keys=("ts",)),
         _c("duration_us", "float", keys=("dur",)),
     ),
-    _NPU,
 )
 
 HOST_STAGES = Table(
@@ -594,7 +549,6 @@ HOST_STAGES = Table(
         _c("duration_us", "float"),
         _c("info", "str"),
     ),
-    "mindspore.Profiler with host profiling, or MS_ENABLE_RUNTIME_PROFILER=1",
 )
 
 HOST_MEMORY = Table(
@@ -607,7 +561,6 @@ HOST_MEMORY = Table(
         _c("time_us", "float"),
         _c("used_bytes", "float"),
     ),
-    "mindspore.Profiler with host profiling",
 )
 
 DYNAMIC_SHAPES = Table(
@@ -620,7 +573,6 @@ DYNAMIC_SHAPES = Table(
         _c("shapes", "str", keys=("shape_info",)),
         _c("duration_us", "float", keys=("dur",)),
     ),
-    _LEGACY,
 )
 
 TABLES: dict[str, Table] = {
@@ -684,4 +636,5 @@ FILES = {
     "host_memory": "host_info/host_memory_*.csv",
     "dynamic_shapes": "dynamic_shape_info_*.json",
 }  # fmt: skip
-"""The file in which an engineer looks for a table, for words about missing evidence."""
+"""The file in which an engineer looks for a table, for words about missing evidence; other profilers' names for them
+and the settings that bring them: `knowledge_base/writers.yaml`."""

@@ -8,11 +8,10 @@ from itertools import pairwise
 from typing import Any
 
 from advisor.basics.units import show
-from advisor.collect.plan import kinds_of_evidence, knowledge, merged, weights
+from advisor.collect.plan import files_of, kinds_of_evidence, knowledge, merged, weights
 from advisor.collect.write import write_configuration
 from advisor.knowledge.words import word
 from advisor.model import RUN, MissingEvidence, Report
-from advisor.tables import FILES
 
 _NO_COMMENTS = ("dynamic",)
 """Forms in which a remark cannot stand."""
@@ -68,11 +67,8 @@ def _absent(ranks: Sequence[int], world: int | None) -> str:
 
 def _others(report: Report) -> Iterator[MissingEvidence]:
     """Evidence that no setting of the profiler brings: other ranks, another tool, parsing."""
-    known = {FILES.get(table, table) for kind in kinds_of_evidence().values() for table in kind.tables}
-    for missing in report.missing_evidence:
-        older = missing.setting.startswith("mindspore.Profiler") and report.profile.layout != "mindspore_legacy"
-        if missing.evidence not in known and not older:
-            yield missing
+    known = {file for kind in kinds_of_evidence().values() for file in files_of(kind, report)}
+    yield from (missing for missing in report.missing_evidence if missing.evidence not in known)
 
 
 def _complete(names: list[str], form: str) -> list[str]:

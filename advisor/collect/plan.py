@@ -9,8 +9,8 @@ from typing import Any
 from advisor.basics.units import show
 from advisor.knowledge.statements import document
 from advisor.knowledge.words import both
+from advisor.knowledge.writers import written_by
 from advisor.model import COLLECTION, RUN, Report, Text
-from advisor.tables import FILES
 
 
 @dataclass(frozen=True)
@@ -48,15 +48,19 @@ def kinds_of_evidence() -> dict[str, Evidence]:
     }  # fmt: skip
 
 
+def files_of(kind: Evidence, report: Report) -> tuple[str, ...]:
+    """The files in which the profiler of this report leaves evidence of a kind; none where it cannot bring it."""
+    writes = written_by(report.profile.layout, report.profile.framework)
+    return tuple(writes[table].file for table in kind.tables if table in writes)
+
+
 def weights(report: Report) -> dict[str, float]:
     """Kind of evidence -> rules that wait for it × share of the step it is about."""
     values = {fact.name: fact.value for fact in report.facts if fact.subject == RUN}
     waiting: dict[str, set[str]] = {}
     for missing in report.missing_evidence:
         for kind in kinds_of_evidence().values():
-            if report.profile.framework != "mindspore" and "data_process" in kind.settings:
-                continue  # only MindSpore has such a setting
-            if any(FILES.get(table, table) == missing.evidence for table in kind.tables):
+            if missing.evidence in files_of(kind, report):
                 waiting.setdefault(kind.name, set()).update(missing.rules)
     found = {}
     for name, rules in waiting.items():
@@ -110,13 +114,13 @@ def next_collection(report: Report) -> Text:
         rule
         for m in report.missing_evidence
         for rule in m.rules
-        if any(FILES.get(t, t) == m.evidence for name in names for t in kinds[name].tables)
+        if any(m.evidence in files_of(kinds[name], report) for name in names)
     }
     meanings = reduce(
         lambda first, second: both("collect.and", first=first, second=second), (kinds[name].meaning for name in names)
     )
     key = "collect.next_one" if len(rules) == 1 else "collect.next_many"
-    return both(key, setting=describe(merged(names), report.profile.layout), meanings=meanings, count=len(rules))
+    return both(key, setting=describe(names, report.profile.layout), meanings=meanings, count=len(rules))
 
 
 def _to_be_written(report: Report) -> tuple[str, ...]:
@@ -135,7 +139,7 @@ def _to_be_written(report: Report) -> tuple[str, ...]:
 
 def _absent(report: Report, kinds: tuple[str, ...]) -> str:
     """Files of these kinds of evidence that are missing, the most wanted first."""
-    files = {FILES.get(table, table) for name in kinds for table in kinds_of_evidence()[name].tables}
+    files = {file for name in kinds for file in files_of(kinds_of_evidence()[name], report)}
     return ", ".join([entry.evidence for entry in report.missing_evidence if entry.evidence in files][:3])
 
 
@@ -150,14 +154,14 @@ def merged(names: tuple[str, ...]) -> dict[str, Any]:
     return settings
 
 
-def describe(settings: dict[str, Any], layout: str = "") -> str:
-    """Settings as they are written: profiler_level=Level1, profile_memory=True; for the profiler that writes this
-    layout, where that is an older one."""
+def describe(names: tuple[str, ...], layout: str = "") -> str:
+    """The settings that bring these kinds of evidence as they are written: profiler_level=Level1, profile_memory=True;
+    for the profiler that writes this layout, where that is an older one."""
     older = knowledge()["older"]
     if layout == older["layout"]:
-        asked = [written for key, written in older["settings"].items() if settings.get(key)]
+        asked = [older["settings"][name] for name in kinds_of_evidence() if name in names and name in older["settings"]]
         return str(older["call"]).format(settings=", ".join(asked))
-    words = []
+    settings, words = merged(names), []
     if "level" in settings:
         words.append(f"profiler_level=ProfilerLevel.Level{settings['level']}")
     words += [

@@ -30,6 +30,7 @@ from advisor.engine.matching.strata import CIRCULAR, Strata, stratify
 from advisor.facts.account.spending import step_time
 from advisor.facts.base import FactKind, FactSet, Measured
 from advisor.facts.registry import catalogue as known_facts
+from advisor.knowledge.writers import written_by
 from advisor.model import Check, Finding, Outcome, Problem, Report, Subject
 from advisor.ruleset.files.loader import RuleSet
 from advisor.ruleset.rule import Rule
@@ -68,7 +69,8 @@ def judge(measured: Measured, rules: RuleSet, engine: str = "auto") -> Report:
     verdicts = decide(rules, measured.facts, engine=engine, catalogue=kinds)
     problems = sorted({*measured.problems, *verdicts.problems, *rules.problems()}, key=lambda p: (p.file, p.problem))
     tables = {*measured.tables, *needless(measured.facts)}
-    missing = missing_evidence(verdicts.checks, kinds, tables, measured.info.framework)
+    writes = written_by(measured.info.layout, measured.info.framework)
+    missing = missing_evidence(verdicts.checks, kinds, tables, writes)
     step_us = step_time(measured.facts) if measured.info.has_steps else None
     try:
         joint = tell_jointly(verdicts.findings, measured.facts, measured.run, step_us)

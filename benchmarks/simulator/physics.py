@@ -124,7 +124,8 @@ class _Course:
         self.layers = [scenario.layers] * scenario.pipeline
         if fault_ := scenario.fault("stage_imbalance"):
             assert isinstance(fault_.where, int)
-            self.layers[fault_.where] = max(round(scenario.layers * (1 + fault_.size)), scenario.layers + 1)
+            # one layer more than the others is as even as whole layers come: no fault
+            self.layers[fault_.where] = max(round(scenario.layers * (1 + fault_.size)), scenario.layers + 2)
         self.numbers: dict[tuple[str, int], int] = {}
 
     # ---- what one rank does in one step -------------------------------------------------------

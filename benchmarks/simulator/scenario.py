@@ -30,14 +30,14 @@ class Fault:
 
     slow_compute, slow_node_compute: kernels take 1 + size as long. slow_data, slow_node_data: a batch takes (1 + size)
     steps to prepare. slow_host, slow_node_host: launching a step takes (1 + size) times its computation. slow_link,
-    slow_card, slow_sending (links that leave the rank), slow_node_network (that leave the host): bandwidth divided by
-    1 + size. stage_imbalance: the stage has 1 + size the layers. unsplit_allreduce, small_packets, redistribution:
-    present or not. data_stalls, uneven_work, host_stalls: in three of ten steps, each rank at random, the loader stalls
-    for `size` steps, kernels take 1 + size as long, or the host pauses once for `size` steps. failing_card:
-    kernels take 1 + size as long from the middle of the run on. pauses: the rank's host pauses for 1 + size steps
-    before every third step; checkpoints: all do for 2 + size before every fifth. slow_storage: every rank waits for
-    data for `size` steps before each step. no_prefetch: parameters are gathered only when they are needed. hot_expert:
-    the rank's experts get 1 + size as many tokens as they should, which the others of its group lack.
+    slow_card, slow_sending (links that leave the rank), slow_node_network (that leave the host): bandwidth divided by 1
+    + size. stage_imbalance: the stage has 1 + size the layers, two more at least. unsplit_allreduce, small_packets,
+    redistribution: present or not. data_stalls, uneven_work, host_stalls: in three of ten steps, each rank at random,
+    the loader stalls for `size` steps, kernels take 1 + size as long, or the host pauses once for `size` steps.
+    failing_card: kernels take 1 + size as long from the middle of the run on. pauses: the rank's host pauses for 1 +
+    size steps before every third step; checkpoints: all do for 2 + size before every fifth. slow_storage: every rank
+    waits for data for `size` steps before each step. no_prefetch: parameters are gathered only when they are needed.
+    hot_expert: the rank's experts get 1 + size as many tokens as they should, which the others of its group lack.
     """
 
     kind: str

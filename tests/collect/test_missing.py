@@ -59,7 +59,7 @@ def test_dynamic_profiling_gets_a_file_it_can_read(report, capsys, tmp_path):
 def test_torch_npu_gets_its_own_configuration(report, capsys):
     """No setting that it does not have."""
     document = json.loads(report.read_text())
-    document["profile"]["framework"] = "pytorch"
+    document["profile"] |= {"framework": "pytorch", "layout": "ascend_pt"}
     other = report.parent / "pytorch.json"
     other.write_text(json.dumps(document))
     text, _ = collected(capsys, other)

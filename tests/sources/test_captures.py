@@ -12,6 +12,7 @@ from hypothesis import strategies as st
 from advisor.config import load_config
 from advisor.engine.concluding.evidence import waiting_for
 from advisor.facts.registry import catalogue
+from advisor.knowledge.writers import written_by
 from advisor.pipeline import advise
 from advisor.ruleset.files.loader import load_rules
 from advisor.sources.discover import load_profile
@@ -109,7 +110,7 @@ def test_no_file_of_another_framework_is_asked_for() -> None:
     waits = [("DATA010", ["data.wait_share"])]
 
     def asked(framework: str) -> str:
-        return " ".join(entry.setting for entry in waiting_for(waits, catalogue(), (), framework))
+        return " ".join(entry.setting for entry in waiting_for(waits, catalogue(), (), written_by("files", framework)))
 
     assert "mindspore.dataset" in asked("mindspore") and "mindspore.dataset" not in asked("unknown")
     assert "mindspore" not in asked("pytorch")

@@ -16,6 +16,7 @@ from advisor.facts.account.spending import step_time
 from advisor.facts.base import FactSet
 from advisor.knowledge.statements import document
 from advisor.knowledge.words import both
+from advisor.knowledge.writers import called_there
 from advisor.model import COLLECTION, RUN, Finding, Subject, Text
 from advisor.tables import FILES
 
@@ -256,10 +257,13 @@ def _unmeasured(facts: FactSet, ranks: Sequence[int]) -> Doubt | None:
 
 
 def _not_at_hand(evidence: str, facts: FactSet) -> Text | None:
-    """What to collect of the files named, those left out that every rank has: nobody is asked for what was read."""
+    """What to collect of the files named: nobody is asked for what every rank has, or for what his profiler never
+    writes."""
     tables = facts.value("collection.tables", COLLECTION)
     at_hand = {FILES.get(str(table), "") for table in tables} if isinstance(tables, tuple) else set()
-    told = " / ".join(file for file in evidence.split(" / ") if file not in at_hand)
+    writer = str(facts.value("run.layout", RUN) or ""), str(facts.value("run.framework", RUN) or "")
+    files = [called_there(file, *writer) for file in evidence.split(" / ") if file not in at_hand]
+    told = " / ".join(filter(None, dict.fromkeys(files)))
     return Text(told, told) if told else None
 
 

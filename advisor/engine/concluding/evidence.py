@@ -5,18 +5,18 @@ from __future__ import annotations
 from collections.abc import Collection, Iterable, Mapping, Sequence
 
 from advisor.facts.base import FactKind, FactSet
+from advisor.knowledge.writers import Written
 from advisor.model import RUN, Check, MissingEvidence, Outcome
-from advisor.tables import FILES, TABLES
 
 _OF_COLLECTIVES = ("collectives", "transports", "packets", "links")
 
 
 def missing_evidence(
-    checks: Sequence[Check], catalogue: Mapping[str, FactKind], tables: Collection[str], framework: str = "unknown"
+    checks: Sequence[Check], catalogue: Mapping[str, FactKind], tables: Collection[str], writes: Mapping[str, Written]
 ) -> tuple[MissingEvidence, ...]:
     """Per missing file: the setting that brings it and the rules that wait for it, most wanted first."""
     open_ = ((check.rule, check.missing) for check in checks if check.outcome == Outcome.NO_DATA)
-    return waiting_for(open_, catalogue, tables, framework)
+    return waiting_for(open_, catalogue, tables, writes)
 
 
 def needless(facts: FactSet) -> tuple[str, ...]:
@@ -30,24 +30,21 @@ def waiting_for(
     rules: Iterable[tuple[str, Iterable[str]]],
     catalogue: Mapping[str, FactKind],
     tables: Collection[str],
-    framework: str = "unknown",
+    writes: Mapping[str, Written],
 ) -> tuple[MissingEvidence, ...]:
     """The same for rules with the facts they lack.
 
     A fact's `needs` are tables, alternatives separated by "|"; a need is unmet where none of its tables is at hand.
-    What the profiler of one framework alone can write is asked of those only who are known to use it.
+    Asked for is the first of them that this profiler `writes`. A rule that waits for what it never writes waits for
+    nothing that could be collected.
     """
-    waiting: dict[tuple[str, str], set[str]] = {}
+    waiting: dict[Written, set[str]] = {}
     for rule, facts in rules:
-        for name in facts:
-            for need in catalogue[name].needs if name in catalogue else ():
-                alternatives = need.split("|")
-                if not set(alternatives) & set(tables):
-                    table = alternatives[0]
-                    writer = TABLES[table].framework if table in TABLES else ""
-                    if writer and framework != writer:
-                        continue
-                    setting = TABLES[table].setting if table in TABLES else ""
-                    waiting.setdefault((FILES.get(table, table), setting), set()).add(rule)
-    entries = [MissingEvidence(file, setting, tuple(sorted(rules))) for (file, setting), rules in waiting.items()]
+        needs = [need.split("|") for name in facts if name in catalogue for need in catalogue[name].needs]
+        unmet = [alternatives for alternatives in needs if not set(alternatives) & set(tables)]
+        brought = [[writes[table] for table in alternatives if table in writes] for alternatives in unmet]
+        if all(brought):
+            for first, *_ in brought:
+                waiting.setdefault(first, set()).add(rule)
+    entries = [MissingEvidence(each.file, each.setting, tuple(sorted(rules))) for each, rules in waiting.items()]
     return tuple(sorted(entries, key=lambda e: (-len(e.rules), e.evidence)))

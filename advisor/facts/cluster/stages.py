@@ -213,10 +213,12 @@ KINDS = (
     kind("stage.move_share", "ratio", "stage", "part of its work to hand to other stages so that all have the mean, or "
          "come as near to it as whole layers of equal stages can", needs=_NEEDS),
     kind("stage.move_layers", "count", "stage", "so many of its layers", needs="kernels"),
-    kind("stage.move_to", "number", "stage", "the stage with the least work", needs=_NEEDS),
+    kind("stage.move_to", "number", "stage", "the stage that takes on most of it: the one with the least work, or with "
+         "which the schedule is over first where layers are known", needs=_NEEDS),
     kind("stage.saving_us", "us", "stage", "what the step gains where all stages have the mean of the work, or come as "
          "near to it as whole layers can",
-         formula="replay of the step with every stage at that work, no more than to the schedule's own length with "
+         formula="replay of the step with every stage at that work, and the collectives within a stage longer by the "
+                 "layers that it takes on, no more than to the schedule's own length with "
                  "such stages; without kernels, or where a rank of a stage is "
                  "absent, the schedule now against balanced; where m is unknown "
                  "as many as computing and bubble leave room for, p at least; the difference of largest and mean where "
@@ -274,7 +276,8 @@ def measure(run: Run, facts: FactSet) -> Iterator[Fact]:
     mean = float(np.mean([s.work for s in found]))
     if mean <= 0 or step <= 0:
         return  # columns of zeros: nothing was measured
-    lightest, even = min(found, key=lambda s: s.work), _evened(found)
+    even = _even_split(run)
+    most_given = max(zip(found, even, strict=True), key=lambda pair: pair[1].work - pair[0].work)[0]
     work, targets = [stage.work for stage in found], [each.work for each in even]
     yield from fact("pipeline.micro_batches", RUN, micro, *sources)
     counted = {rank for stage in found for rank in stage.ranks}
@@ -332,7 +335,7 @@ def measure(run: Run, facts: FactSet) -> Iterator[Fact]:
             yield from fact("stage.saving_share", subject, 0.0, *sources, samples=n)
         else:
             yield from fact("stage.move_share", subject, 1 - target / stage.work, *sources, samples=n)
-            yield from fact("stage.move_to", subject, lightest.index, *sources)
+            yield from fact("stage.move_to", subject, most_given.index, *sources)
             if stage.layers and after.layers:
                 yield from fact("stage.move_layers", subject, stage.layers - after.layers, *sources, samples=n)
             part = (stage.work - target) / max(furthest, 1e-9)
@@ -357,12 +360,32 @@ def evened_stages(run: Run) -> dict[int, Change] | None:
     found = stages_of(run)
     if len(found) < 2 or any(stage.work <= 0 for stage in found):
         return None
-    pairs = zip(found, _evened(found), strict=True)
+    pairs = zip(found, _even_split(run), strict=True)
     return {rank: Change(even.work / stage.work) for stage, even in pairs for rank in stage.ranks}
 
 
-def _evened(found: Sequence[Stage]) -> list[Evened]:
-    return evened([stage.work for stage in found], [stage.layers for stage in found])
+@computed
+def _even_split(run: Run) -> list[Evened]:
+    found = stages_of(run)
+    return evened([stage.work for stage in found], [stage.layers for stage in found], micro_batches(run))
+
+
+@computed
+def grown_transfers(run: Run) -> dict[int, float]:
+    """Meeting -> microseconds that it takes once the stages' work is even, where it is within a stage that takes on
+    layers: their gradients are reduced there as well. What a stage that gives layers saves of it is not known."""
+    step, found, of = model(run), stages_of(run), partition(run).stage
+    if step is None:
+        return {}
+    pairs = zip(found, _even_split(run), strict=True)
+    growth = {one.index: even.layers / one.layers for one, even in pairs if one.layers and even.layers}
+    grown = {}
+    for meeting, events in enumerate(step.members):
+        within = {of.get(rank, -1) for rank in events}
+        factor = growth.get(min(within), 1.0)
+        if factor > 1 and len(within) == 1 < len(events):
+            grown[meeting] = step.pure[meeting] * factor
+    return grown
 
 
 def together(late: Mapping[int, Change], evened: Mapping[int, Change]) -> dict[int, Change]:
@@ -379,7 +402,7 @@ def _behind_late(run: Run) -> float | None:
     repaired = corrections(run, late) if late else None
     if step is None or evened is None or repaired is None or not set(evened) <= set(step.chains):
         return None
-    alone, both = gain(step, repaired), gain(step, together(repaired, evened))
+    alone, both = gain(step, repaired), gain(step, together(repaired, evened), grown_transfers(run))
     return None if alone is None or both is None else max(both - alone, 0.0)
 
 
@@ -388,7 +411,7 @@ def _replayed(run: Run) -> float | None:
     step, changes = model(run), evened_stages(run)
     if step is None or changes is None or not set(changes) <= set(step.chains):
         return None
-    return gain(step, changes)
+    return gain(step, changes, grown_transfers(run))
 
 
 def is_interleaved(run: Run) -> bool:

@@ -20,7 +20,7 @@ from advisor.facts.cluster.meetings import Model
 from advisor.facts.cluster.peers import kernel_speeds
 from advisor.facts.cluster.replay import Change, corrections, gain, model, play
 from advisor.facts.cluster.segments import uneven_segments
-from advisor.facts.cluster.stages import evened_stages, together
+from advisor.facts.cluster.stages import evened_stages, grown_transfers, together
 from advisor.facts.collectives.link_speed import Link
 from advisor.model import Subject
 
@@ -125,7 +125,11 @@ def _prepared(run: Run, cures: Sequence[Cure]) -> tuple[dict[int, Change], dict[
             return None
         changes = together(changes, evened)
     links = _links(run, cures)
-    return changes, shortened(run, found, links) if links else {}
+    pure = shortened(run, found, links) if links else {}
+    if any(cure.removes == "stages" for cure in cures):
+        grown = grown_transfers(run)
+        pure |= {one: us * pure.get(one, found.pure[one]) / found.pure[one] for one, us in grown.items() if us}
+    return changes, pure
 
 
 def _staying(run: Run, cures: Sequence[Cure], changes: Mapping[int, Change]) -> dict[int, Change]:

@@ -7,8 +7,10 @@ backward: a stage takes in as many forwards as stages follow it, then alternates
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
+from functools import partial
+from itertools import permutations
 
 import numpy as np
 
@@ -18,6 +20,8 @@ from advisor.knowledge.measuring import limit
 
 BACKWARD_SHARE = limit("gradients", "backward_work") / (1 + limit("gradients", "backward_work"))
 """Part of a micro-batch's work that is backward."""
+NOTHING = 1e-9
+"""What sums of the same numbers in another order differ by."""
 
 
 def pipeline_us(work_us: Sequence[float], micro_batches: int, hops_us: Sequence[float] = ()) -> float:
@@ -55,23 +59,48 @@ class Evened:
     layers: int | None
 
 
-def evened(work_us: Sequence[float], layers: Sequence[int | None]) -> list[Evened]:
-    """The stages once their work is as even as it can be. Where all hold as many layers, what one has more lies beside
-    them, in its head or its embedding, and whole layers move from the longest stage to the shortest as long as that
-    makes the longest one shorter; a layer takes what it takes in the stage that does least beside its layers, and every
-    stage keeps one. Else the mean, which bounds any split."""
+def evened(work_us: Sequence[float], layers: Sequence[int | None], micro_batches: int | None) -> list[Evened]:
+    """The stages once their work is as even as it can be. Where layers are known they move whole, one after the other,
+    as long as that makes the schedule shorter: from where they are, and from where the longest stage is as short as
+    it gets. What a stage has more than its layers, its head or its embedding, stays; a layer takes what it takes in the
+    stage that does least beside its layers, and every stage keeps one. Else the mean, which bounds any split."""
     held = [count for count in layers if count]
-    if len(held) < len(layers) or len(set(held)) > 1:
+    if len(held) < len(layers) or not micro_batches:
         return [Evened(sum(work_us) / len(work_us), None)] * len(work_us)
     layer = min(us / count for us, count in zip(work_us, held, strict=True))
-    work, stages = list(work_us), range(len(work_us))
+    now = [Evened(us, count) for us, count in zip(work_us, held, strict=True)]
+    level = _shortest(now, layer, _unevenness)
+    lasts = partial(_length, micro_batches=micro_batches)
+    here, there = _shortest(now, layer, lasts), _shortest(level, layer, lasts)
+    return here if lasts(here) < lasts(there) * (1 - NOTHING) else there
+
+
+def _shortest(stages: list[Evened], layer: float, measure: Callable[[Sequence[Evened]], float]) -> list[Evened]:
+    """The split in which no layer that moves makes the measure less."""
     while True:
-        longest, shortest = max(stages, key=work.__getitem__), min(stages, key=work.__getitem__)
-        if held[longest] < 2 or not work[shortest] + layer < work[longest]:
-            return [Evened(us, count) for us, count in zip(work, held, strict=True)]
-        for stage, sign in ((longest, -1), (shortest, 1)):
-            work[stage] += sign * layer
-            held[stage] += sign
+        best = min(_splits(stages, layer), key=measure, default=stages)
+        if measure(best) >= measure(stages) * (1 - NOTHING):
+            return stages
+        stages = best
+
+
+def _unevenness(stages: Sequence[Evened]) -> float:
+    """Sum of squares: least where no layer can go from a longer stage to one that stays shorter with it."""
+    return sum(each.work**2 for each in stages)
+
+
+def _splits(stages: Sequence[Evened], layer: float) -> Iterator[list[Evened]]:
+    """Each way to hand one layer to another stage."""
+    for source, target in permutations(range(len(stages)), 2):
+        if (stages[source].layers or 0) > 1:
+            split = list(stages)
+            for stage, count in ((source, -1), (target, 1)):
+                split[stage] = Evened(stages[stage].work + count * layer, (stages[stage].layers or 0) + count)
+            yield split
+
+
+def _length(stages: Sequence[Evened], micro_batches: int) -> float:
+    return pipeline_us([each.work for each in stages], micro_batches)
 
 
 def _order(stage: int, stages: int, m: int) -> list[tuple[bool, int]]:

@@ -391,6 +391,13 @@ KINDS = (
         "operator_type.update_share", "ratio", _TYPE, "part of its time in kernels that update weights", needs="kernels"
     ),
     kind(
+        "operator_type.fusible_share",
+        "ratio",
+        _TYPE,
+        "part of its time in runs of small vector kernels",
+        needs="kernels",
+    ),
+    kind(
         "operators.tail_us",
         "us",
         _BOTH,

@@ -196,6 +196,10 @@ def _type_facts(
         yield from fact(
             "operator_type.attention_share", subject, attended / us if attended else None, *source, samples=samples
         )
+        fusible = sum(row.fusible_us for row in rows.values())
+        yield from fact(
+            "operator_type.fusible_share", subject, fusible / us if fusible else None, *source, samples=samples
+        )
         alone = [scales[r].per_step(rows[r].alone_us) for r in timed if r in rows]
         exposed = sum(alone) / len(timed) if timed else None  # ranks with statistics only do not know
         yield from fact("operator_type.exposed_us", subject, exposed, *source, samples=samples)

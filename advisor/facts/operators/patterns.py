@@ -122,19 +122,22 @@ def tail_us(timeline: Timeline, update: Mask) -> Floats:
     return result
 
 
-def small_runs(timeline: Timeline, type_of: Ints, types: list[str], update: Mask) -> SmallRuns:
-    """Three or more vector kernels in a row on one stream, each shorter than a launch, with no more between them, of
-    which each takes what the one before gives. A row ends with a kernel that reduces: what follows needs all of its
-    result. The update has a remedy of its own."""
+def small_runs(timeline: Timeline, type_of: Ints, types: list[str], update: Mask) -> tuple[SmallRuns, Mask]:
+    """Runs of small kernels, and which kernels stand in them.
+
+    Three or more vector kernels in a row on one stream, each shorter than a launch, with no more between them, of which
+    each takes what the one before gives. A row ends with a kernel that reduces: what follows needs all of its result.
+    The update has a remedy of its own."""
     kernels, windows = timeline.kernels, timeline.windows
     steps = len(windows.names)
+    none = SmallRuns(np.zeros(steps), np.zeros(steps), np.zeros(steps), "", 0), np.zeros(len(kernels), bool)
     fit = np.array([is_vector(s) and not is_update(s.type) and not is_fetch(s.type) for s in kernels.signatures])
     reduces = np.array([is_reduction(s) for s in kernels.signatures])[kernels.signature]
     small = fit[kernels.signature] & ~update & (kernels.duration < LAUNCH_US) & (kernels.start >= 0)
     order = np.argsort(kernels.stream, kind="stable")
     order = order[kernels.start[order] >= 0]
     if order.size < 3 or not timeline.whole:
-        return SmallRuns(np.zeros(steps), np.zeros(steps), np.zeros(steps), "", 0)
+        return none
     chained = np.zeros(order.size, bool)
     before, here = order[:-1], order[1:]
     chained[1:] = (
@@ -145,7 +148,7 @@ def small_runs(timeline: Timeline, type_of: Ints, types: list[str], update: Mask
     chained[1:][chained[1:]] = _feeds(kernels, before[chained[1:]], here[chained[1:]])
     first = np.flatnonzero(small[order] & ~chained)
     if not first.size:
-        return SmallRuns(np.zeros(steps), np.zeros(steps), np.zeros(steps), "", 0)
+        return none
     breaks = np.flatnonzero(~chained)
     last = np.append(breaks[1:] - 1, order.size - 1)[np.searchsorted(breaks, first)]
     length = last - first + 1
@@ -159,10 +162,14 @@ def small_runs(timeline: Timeline, type_of: Ints, types: list[str], update: Mask
         _, at, seen = np.unique(triples @ [len(types) ** 2, len(types), 1], return_index=True, return_counts=True)
         most = triples[at[seen == seen.max()].min()]
         example = " → ".join(types[t] for t in most.tolist())
-    return SmallRuns(
+    edges = np.bincount(first, minlength=order.size + 1) - np.bincount(last + 1, minlength=order.size + 1)
+    inside = np.zeros(len(kernels), bool)
+    inside[order[np.cumsum(edges)[:-1] > 0]] = True
+    found = SmallRuns(
         sums(step, length.astype(np.float64), steps), sums(step, span, steps),
         sums(step, span * (1 - 1 / np.maximum(length, 1)), steps), example, int(first.size),
     )  # fmt: skip
+    return found, inside
 
 
 def _feeds(kernels: Kernels, before: Ints, here: Ints) -> Mask:

@@ -116,6 +116,8 @@ class TypeRow:
     """Time of those of its kernels that update weights."""
     attention_us: float = 0.0
     """Time of those of its kernels that run between the two products of an attention that is not fused."""
+    fusible_us: float = 0.0
+    """Time of those of its kernels that stand in runs of small ones."""
     gating: Floats | None = None
     """Calls a step that the next kernel multiplies with something, of an activation; None where no order tells."""
     longest: tuple[LongCall, ...] = ()
@@ -220,6 +222,8 @@ def reduce(rank: Rank) -> Operators | None:
     between = between_products(timeline)
     attending = np.zeros(len(kernels), bool) if between is None else between
     attended = sums(type_of[attending], kernels.duration[attending], len(types))
+    small, in_runs = small_runs(timeline, type_of, types, update)
+    fusible = sums(type_of[in_runs], kernels.duration[in_runs], len(types))
     gates = gating(timeline)
     gated = None if gates is None else sums(cell[gates], None, len(types) * steps).reshape(shape)
     carries = bandwidth(str(rank.info.get("npu") or ""))
@@ -229,7 +233,7 @@ def reduce(rank: Rank) -> Operators | None:
                 types[t], counts[t], totals[t], lonely[t], kernels, members[t], by_signature, bool(collective[t]),
                 neighbours.get(t), carries,
             ),
-            update_us=float(updated[t]), attention_us=float(attended[t]),
+            update_us=float(updated[t]), attention_us=float(attended[t]), fusible_us=float(fusible[t]),
             gating=None if gated is None or not activation(types[t]) else gated[t],
             longest=tuple(longest.get(t, ())), aicpu_longest=tuple(on_aicpu.get(t, ())),
             patches=patches_of(
@@ -255,7 +259,7 @@ def reduce(rank: Rank) -> Operators | None:
         only_us(timeline, segments, update) if timeline.whole else sums(of[update], kernels.duration[update], steps),
         sums(of[update], None, steps),
         tail_us(timeline, update),
-        small_runs(timeline, type_of, types, update),
+        small,
         any(is_fused_update(types[t]) for t in np.unique(type_of[update])),
         ", ".join(
             types[t] for t in np.unique(type_of[update])[np.argsort(-totals.sum(1)[np.unique(type_of[update])])][:3]

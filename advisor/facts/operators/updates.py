@@ -8,17 +8,19 @@ from __future__ import annotations
 
 import re
 from collections import defaultdict
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 
 from advisor.basics.arrays import Mask
 from advisor.facts.device.kernel_time import Timeline
-from advisor.facts.operators.kinds import elements, is_cube, is_update, is_vector, shapes
+from advisor.facts.operators.kinds import elements, is_cube, is_fused_update, is_update, is_vector, shapes
 from advisor.facts.recording.steady import find_repetition
 from advisor.sources.streams.kernels import Kernels
 
 _BACKWARD = re.compile(r"Grad(V\d+|D|WithBN)?$|Backprop|Backward", re.IGNORECASE)
+_MEASURES = re.compile(r"^Foreach_?(Norm|NonFinite)", re.IGNORECASE)
+"""They look at gradients before an update, to clip or to unscale them, and write no weight."""
 _ELEMENTWISE = re.compile(
     r"^(aclnn|inplace)*(Muls?|Adds?|Subs?|Div|RealDiv|DivNoNan|Sqrt|Rsqrt|Square|Pow|Addc?Mul|Addc?Div|Axpy|AxpyV2|Lerp|"
     r"Neg|Reciprocal|Maximum|Minimum|Assign(Add|Sub)?|Cast|ZerosLike|Fill|TensorMove)(V\d+)?$",
@@ -36,11 +38,15 @@ class Updates:
 
 
 def find_updates(timeline: Timeline, types: list[str], type_of: np.ndarray) -> Updates:
-    """Update kernels by the names of their types; where there are none, those of an update that nobody fused."""
+    """Update kernels by the names of their types; unless one of them does the whole update, those of an update that
+    nobody fused as well: the norm of gradients bears the optimizer's name, however the weights are updated."""
     named = np.array([is_update(name) for name in types], bool)[type_of] & ~timeline.communication
-    if named.any() or not timeline.whole:
+    fused = np.array([is_fused_update(name) for name in types], bool)[type_of] & named
+    if fused.any() or not timeline.whole:
         return Updates(named)
-    return _behind_backward(timeline, types, type_of)
+    separate = _behind_backward(timeline, types, type_of)
+    measures = np.array([bool(_MEASURES.search(name)) for name in types], bool)[type_of]
+    return replace(separate, kernels=separate.kernels | (named & ~measures))
 
 
 def passes(kernels: Kernels, update: Mask) -> float | None:

@@ -124,7 +124,7 @@ def test_a_device_that_told_its_own_times_is_cleared_by_its_kernels():
     assert "kernel_details.csv" in objection(old, (), (0,)).tells.en
     host_alone = facts(
         step__idle_share=None, step__exposed_communication_share=None, timeline__idle_share=None, run__world_size=1,
-        step__interval_share=0.03,
+        step__interval_share=0.03, run__framework="mindspore",
     )  # fmt: skip
     assert "dataset.csv" in objection(host_alone, (), ()).tells.en
 

@@ -103,7 +103,7 @@ def test_neighbours_that_compute_longer_together_may_be_a_stage(tmp_path, faults
 @pytest.mark.parametrize("slow", [6, 2])
 def test_uneven_stages_are_found_behind_a_slow_rank(tmp_path, slow):
     """While all wait for one slow rank, even stages gain little; with the rank repaired they gain much, jointly."""
-    scenario = replace(PIPELINE, pipeline=4, micro_batches=8)
+    scenario = replace(PIPELINE, pipeline=4, micro_batches=8, layers=4)
     faults = (Fault("stage_imbalance", 1, 0.5), Fault("slow_compute", slow, 0.6))
     write_profile(simulate(replace(scenario, faults=faults)), tmp_path)
     report = advise([tmp_path], load_rules(), Options(jobs=1))

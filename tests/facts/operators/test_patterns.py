@@ -6,9 +6,14 @@ import csv
 from pathlib import Path
 
 import pytest
+from hypothesis import given as drawn
+from hypothesis import settings
+from hypothesis import strategies as st
 
+from advisor.engine.judge import judge
 from advisor.model import RUN, Subject
 from advisor.pipeline import measure
+from advisor.ruleset.files.loader import load_rules
 
 COLUMNS = (
     "Step ID", "Name", "Type", "Accelerator Core", "Start Time(us)", "Duration(us)", "Input Shapes",
@@ -68,3 +73,27 @@ def test_a_chain_hands_on_what_the_next_one_takes(tmp_path, given, fusible):
         csv.writer(file).writerows(rows)
     count = measure([folder], ["operators.fusible_count"]).facts.value("operators.fusible_count", RUN)
     assert bool(count) == fusible
+
+
+_SMALL = st.sampled_from([(kind, us) for kind in ("Mul", "Cast", "TransData") for us in (3.0, 9.0, 18.0)])
+_LARGE = st.sampled_from([("Cast", 60.0), ("Softmax", 80.0)])
+
+
+RULES = load_rules()
+
+
+@settings(max_examples=10, deadline=None)
+@drawn(st.lists(st.one_of(_SMALL, _SMALL, _SMALL, _LARGE), min_size=8, max_size=30), st.sampled_from((1, 20)))
+def test_one_cost_has_one_root(tmp_path_factory, block, repeats):
+    """Conversions within a sequence of small kernels go when it is fused: where that is told, conversions promise what
+    stands outside of sequences alone."""
+    calls = [(f"aclnn{kind}", kind, us, "64,64") for kind, us in block] * repeats
+    measured = measure([profile(tmp_path_factory.mktemp("runs"), calls)], None)
+    told = [f for f in judge(measured, RULES).findings if f.rule in ("COMP020", "COMP060")]
+    fused = any(f.rule == "COMP060" for f in told)
+    outside = 0.0
+    for kind in ("Cast", "TransData"):
+        part = measured.facts.number("operator_type.fusible_share", Subject("operator_type", kind)) or 0.0
+        outside += sum(us for _, each, us, _ in calls if each == kind) * (1 - part * fused)
+    assert sum(f.saving.us for f in told if f.rule == "COMP020") <= outside * 1.001
+    assert sum(f.saving.us for f in told) <= sum(us + 1 for _, kind, us, _ in calls if kind != "Softmax")

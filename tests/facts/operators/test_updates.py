@@ -6,6 +6,8 @@ from collections.abc import Sequence
 from pathlib import Path
 
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
 
 from advisor.model import RUN
 from advisor.pipeline import Options, measure
@@ -51,6 +53,34 @@ def test_the_same_kernels_for_each_weight_are_the_update(tmp_path: Path) -> None
     assert facts.value("operators.update_fused", RUN) is False
     assert facts.number("operators.update_count", RUN) == 80
     assert facts.number("operators.update_compute_share", RUN) == pytest.approx(2400 / (2000 + 50 + 2400))
+
+
+@settings(max_examples=20)
+@given(
+    st.lists(st.sampled_from(sorted(set(ADAM))), min_size=3, max_size=8, unique=True),
+    st.integers(4, 40),
+    st.lists(st.sampled_from(("ForeachNorm", "ForeachNonFiniteCheckAndUnscale")), max_size=2),
+)
+def test_looking_at_gradients_first_changes_nothing_about_the_update(
+    tmp_path_factory: pytest.TempPathFactory, chain: list[str], weights: int, before: list[str]
+) -> None:
+    """The norm of the gradients bears the optimizer's name and is no update: whichever elementwise kernels come again
+    for each weight behind it are."""
+    facts = _facts(tmp_path_factory.mktemp("update"), ["RmsNormGrad"], (*before, *chain * weights))
+    assert facts.value("operators.update_chain", RUN) == len(chain)
+    assert facts.number("operators.update_count", RUN) == len(chain) * weights
+
+
+def test_a_norm_of_gradients_alone_is_no_update(tmp_path: Path) -> None:
+    """Nobody is told to fuse an optimizer of which nothing was seen."""
+    assert _facts(tmp_path, ["RmsNormGrad"], ["ForeachNorm"] * 6).value("operators.update_fused", RUN) is None
+
+
+def test_a_fused_update_needs_no_chain(tmp_path: Path) -> None:
+    """What recurs behind a fused update is an average of weights, say: the update is what its name tells."""
+    facts = _facts(tmp_path, ["RmsNormGrad"], ("ForeachNorm", *("ApplyAdamWV2",) * 6, *("Mul", "Add") * 20))
+    assert facts.value("operators.update_fused", RUN) is True
+    assert facts.value("operators.update_chain", RUN) is None
 
 
 @pytest.mark.parametrize(

@@ -7,7 +7,7 @@ from dataclasses import replace
 from fake_reports import cluster, data_bound, healthy, reports
 from hypothesis import given
 
-from advisor.model import COLLECTION, Fact, Role, Severity
+from advisor.model import COLLECTION, Fact, MissingEvidence, Role, Severity
 from advisor.render.report.outline import branches, in_full, next_collection
 
 
@@ -47,7 +47,10 @@ def test_no_setting_is_asked_for_that_was_on():
 def test_older_mindspore_is_asked_in_its_own_words():
     """MindSpore up to 2.2 knows neither schedules nor profiler levels."""
     profile = replace(data_bound().profile, layout="mindspore_legacy")
-    told = next_collection(replace(data_bound(), profile=profile)).en
+    missing = (
+        MissingEvidence("hccl_raw_*.csv", "mindspore.profiler.Profiler(profile_communication=True)", ("COMM040",)),
+    )
+    told = next_collection(replace(data_bound(), profile=profile, missing_evidence=missing)).en
     assert "mindspore.profiler.Profiler(" in told and "schedule" not in told and "Level1" not in told
 
 
