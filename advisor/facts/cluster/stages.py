@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 from bisect import bisect_left
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 import numpy as np
 
 from advisor.facts.base import FactSet, Family, Reduction, Run, computed, fact, kind
 from advisor.facts.cluster.accounts import accounts
-from advisor.facts.cluster.lateness import latenesses
+from advisor.facts.cluster.lateness import Lateness, latenesses
 from advisor.facts.cluster.peers import kernel_speeds
 from advisor.facts.cluster.replay import Change, corrections, gain, model
 from advisor.facts.collectives.exchanges import EXCHANGES, POINT_TO_POINT, kind_of
@@ -38,6 +38,8 @@ class Work:
 WORK = Reduction("stages", Work)
 _MOST_MICRO_BATCHES = 1024
 """Where even so many do not fit, something else is wrong with the numbers."""
+_OF_LAYERS = ("tensor", "context", "expert", "exchange")
+"""Purposes of collectives that layers wait for: whoever takes on a layer takes on its transfers."""
 
 
 def reduce_work(rank: Rank) -> Work | None:
@@ -55,10 +57,15 @@ class Stage:
     index: int
     ranks: tuple[int, ...]
     computing: float
-    spread: tuple[float, float]
-    """Least and most computation among its ranks."""
+    computing_of: Mapping[int, float]
+    """Rank -> its own computation."""
     bubble: float | None
     exposed_transfer: float
+    """Between its sharded operators."""
+    within: float
+    """Exposed transfer that its layers wait for, of all purposes."""
+    behind: float
+    """Exposed transfer of gradients and weights."""
     work: float
     """Computation at the usual speed of its kernels: what the stage was given to do."""
     flop: float | None
@@ -66,6 +73,15 @@ class Stage:
     """Computing kernels a step that each of its ranks runs at least; None where a kernel table is absent or cut."""
     layers: int | None = None
     """Layers it holds; None where its kernels do not tell."""
+
+    @property
+    def given(self) -> float:
+        """What moves with its layers: their computation, and the transfers they wait for."""
+        return self.work + self.within
+
+    def lasts(self, repaired: Collection[int] = ()) -> float:
+        """What its slowest rank needs for that, where those `repaired` compute at the usual speed."""
+        return max(self.work if rank in repaired else us for rank, us in self.computing_of.items()) + self.within
 
 
 def stages_of(run: Run) -> list[Stage]:
@@ -85,15 +101,17 @@ def stages_of(run: Run) -> list[Stage]:
         if not known:
             continue
         bubbles = [exposed[r].bubble for r in known if r in exposed and exposed[r].bubble_told]
-        transfer = [exposed[r].transfer.get("tensor", 0.0) for r in known if r in exposed]
+        sharded, within, behind = (
+            _usual([sum(exposed[r].transfer.get(role, 0.0) for role in roles) for r in known if r in exposed])
+            for roles in (("tensor",), _OF_LAYERS, ("data", "weights"))
+        )
         flops = [works[r].flop for r in known if r in works]
         computing = {r: float(np.nanmedian(balance.compute[row[r]])) for r in known}
         found.append(
             Stage(
-                index, tuple(known), float(np.median(list(computing.values()))),
-                (min(computing.values()), max(computing.values())),
+                index, tuple(known), float(np.median(list(computing.values()))), computing,
                 float(np.median(bubbles)) if bubbles and any(e.bubble > 0 for e in exposed.values()) else None,
-                float(np.median(transfer)) if transfer else 0.0,
+                sharded, within, behind,
                 _typical([us / max(speeds.get(r, 1.0), 1.0) for r, us in computing.items()], not speeds.keys() & known),
                 float(np.median(flops)) if flops else None,
                 min(calls[r] for r in known) if calls.keys() >= set(known) else None,
@@ -114,6 +132,10 @@ def _layers(run: Run, courses: Mapping[int, Course]) -> dict[int, int]:
     if not each or not 0 < max(each) <= limit("layers", "alike") * min(each):
         return {}
     return {rank: count // micro for rank, (count, _) in told.items() if count >= micro and count % micro == 0}
+
+
+def _usual(values: Sequence[float]) -> float:
+    return float(np.median(values)) if values else 0.0
 
 
 def _typical(values: list[float], blind: bool) -> float:
@@ -210,16 +232,19 @@ KINDS = (
     kind("stage.layers", "count", "stage", "layers it holds: each runs the attention's backward kernel once for every "
          "micro-batch", formula="backward kernels of a fused attention a step ÷ micro-batches, where that is whole",
          needs="kernels"),
-    kind("stage.move_share", "ratio", "stage", "part of its work to hand to other stages so that all have the mean, or "
-         "come as near to it as whole layers of equal stages can", needs=_NEEDS),
+    kind("stage.move_share", "ratio", "stage",
+         "part of its work, the transfers that its layers wait for with it, to hand to other stages so that all have "
+         "the mean, or come as near to it as whole layers of equal stages can",
+         needs=_NEEDS),
     kind("stage.move_layers", "count", "stage", "so many of its layers", needs="kernels"),
     kind("stage.move_to", "number", "stage", "the stage that takes on most of it: the one with the least work, or with "
          "which the schedule is over first where layers are known", needs=_NEEDS),
     kind("stage.saving_us", "us", "stage", "what the step gains where all stages have the mean of the work, or come as "
          "near to it as whole layers can",
-         formula="replay of the step with every stage at that work, and the collectives within a stage longer by the "
-                 "layers that it takes on, no more than to the schedule's own length with "
-                 "such stages; without kernels, or where a rank of a stage is "
+         formula="replay of the step with every stage at that work, the transfers that layers wait for with it, and "
+                 "gradients longer by the layers that a stage takes on; no more than step − (the schedule's own length "
+                 "with such stages and each micro-batch's way between them + the least exposed transfer of gradients "
+                 "and weights of a stage); without kernels, or where a rank of a stage is "
                  "absent, the schedule now against balanced; where m is unknown "
                  "as many as computing and bubble leave room for, p at least; the difference of largest and mean where "
                  "the bubble is not told either",
@@ -231,7 +256,8 @@ KINDS = (
     kind("stage.saving_share", "ratio", "stage", "the same as a share of the step", needs=_NEEDS),
     kind("stage.after_late_us", "us", "stage",
          "what the step gains by even stages once no rank is late: while all wait for a rank, nobody waits for a stage",
-         formula="replay with late ranks and stages put right − with late ranks alone", needs=_NEEDS),
+         formula="replay with late ranks and stages put right, bounded as stage.saving_us − with late ranks alone",
+         needs=_NEEDS),
     kind("stage.after_late_share", "ratio", "stage", "the same as a share of the step", needs=_NEEDS),
     kind("pipeline.micro_batches", "count", "run", "micro-batches per step, from the receives of a rank",
          needs="collectives"),
@@ -277,8 +303,8 @@ def measure(run: Run, facts: FactSet) -> Iterator[Fact]:
     if mean <= 0 or step <= 0:
         return  # columns of zeros: nothing was measured
     even = _even_split(run)
-    most_given = max(zip(found, even, strict=True), key=lambda pair: pair[1].work - pair[0].work)[0]
-    work, targets = [stage.work for stage in found], [each.work for each in even]
+    most_given = max(zip(found, even, strict=True), key=lambda pair: pair[1].work - pair[0].given)[0]
+    given, targets = [stage.given for stage in found], [each.work for each in even]
     yield from fact("pipeline.micro_batches", RUN, micro, *sources)
     counted = {rank for stage in found for rank in stage.ranks}
     yield from fact("pipeline.stages_whole", RUN, counted >= {rank.rank for rank in run.ranks})
@@ -300,17 +326,17 @@ def measure(run: Run, facts: FactSet) -> Iterator[Fact]:
     gained, stays = _replayed(run), 0.0
     broken = len({len(stage.ranks) for stage in found}) > 1  # whoever waits for an absent rank waits on in a replay
     if gained is None or broken:
-        gained = _balanced(work, targets, micro or _least_fitting(found, p))
+        gained = _balanced(given, targets, micro or _least_fitting(found, p))
     most = gained
     if is_interleaved(run):
-        most = max(gained, _balanced(work, targets, micro))
-    elif micro and len(found) == p:  # a replay cannot know what fills and drains the stages that get more to do
-        fitting = _fitting(micro, work, step)
-        most = gained = min(gained, max(step - pipeline_us(targets, fitting), 0.0))
-        if all(each.layers for each in even):  # what no whole layer evens out, the others wait for in any schedule
-            stays = pipeline_us(work, fitting) - gained
+        most = max(gained, _balanced(given, targets, micro))
+    elif (room := room_for_evening(run)) is not None:
+        most = gained = min(gained, room)
+        if micro and all(each.layers for each in even):
+            # what no whole layer evens out, the others wait for in any schedule
+            stays = pipeline_us(given, _fitting(micro, [one.work for one in found], step)) - gained
     behind = _behind_late(run)
-    furthest = max(stage.work - target for stage, target in zip(found, targets, strict=True))
+    furthest = max(stage.given - target for stage, target in zip(found, targets, strict=True))
     for stage, after in zip(found, even, strict=True):
         subject, target = Subject("stage", str(stage.index), stage.ranks), after.work
         yield from fact("stage.index", subject, stage.index)
@@ -327,18 +353,18 @@ def measure(run: Run, facts: FactSet) -> Iterator[Fact]:
             yield from fact("stage.bubble_us", subject, stage.bubble, *sources, samples=n)
             yield from fact("stage.bubble_share", subject, stage.bubble / step, *sources, samples=n)
             if least is not None:
-                inherent = max(least, (stays - stage.work) / step)
+                inherent = max(least, (stays - stage.given) / step)
                 excess = stage.bubble / step - inherent - hops
                 yield from fact("stage.bubble_excess_share", subject, excess, *sources, samples=n)
         yield from fact("stage.layers", subject, stage.layers, *sources, samples=n)
-        if stage.work <= target:
+        if stage.given <= target:
             yield from fact("stage.saving_share", subject, 0.0, *sources, samples=n)
         else:
-            yield from fact("stage.move_share", subject, 1 - target / stage.work, *sources, samples=n)
+            yield from fact("stage.move_share", subject, 1 - target / stage.given, *sources, samples=n)
             yield from fact("stage.move_to", subject, most_given.index, *sources)
             if stage.layers and after.layers:
                 yield from fact("stage.move_layers", subject, stage.layers - after.layers, *sources, samples=n)
-            part = (stage.work - target) / max(furthest, 1e-9)
+            part = (stage.given - target) / max(furthest, 1e-9)
             yield from fact("stage.saving_us", subject, gained * part, *sources, samples=n)
             yield from fact("stage.saving_share", subject, gained * part / step, *sources, samples=n)
             yield from fact("stage.most_us", subject, most * part, *sources, samples=n)
@@ -350,7 +376,7 @@ def measure(run: Run, facts: FactSet) -> Iterator[Fact]:
 def _witnesses(stage: Stage, found: Sequence[Stage]) -> int:
     """Ranks of every stage at least that show this one to have more work: none where one of them does not."""
     others = [other for other in found if other is not stage]
-    apart = stage.spread[0] > max(other.spread[1] for other in others)
+    apart = min(stage.computing_of.values()) > max(max(other.computing_of.values()) for other in others)
     return min(len(each.ranks) for each in found) if apart else 0
 
 
@@ -361,31 +387,57 @@ def evened_stages(run: Run) -> dict[int, Change] | None:
     if len(found) < 2 or any(stage.work <= 0 for stage in found):
         return None
     pairs = zip(found, _even_split(run), strict=True)
-    return {rank: Change(even.work / stage.work) for stage, even in pairs for rank in stage.ranks}
+    computing = [(stage, max(even.work - stage.within * _growth(stage, even), 0.0)) for stage, even in pairs]
+    return {rank: Change(us / stage.work) for stage, us in computing for rank in stage.ranks}
+
+
+def _growth(stage: Stage, even: Evened) -> float:
+    """Its layers once the stages are even ÷ its layers now; of its work where they are not known."""
+    return even.layers / stage.layers if stage.layers and even.layers else even.work / stage.given
 
 
 @computed
 def _even_split(run: Run) -> list[Evened]:
     found = stages_of(run)
-    return evened([stage.work for stage in found], [stage.layers for stage in found], micro_batches(run))
+    return evened([stage.given for stage in found], [stage.layers for stage in found], micro_batches(run))
 
 
 @computed
-def grown_transfers(run: Run) -> dict[int, float]:
-    """Meeting -> microseconds that it takes once the stages' work is even, where it is within a stage that takes on
-    layers: their gradients are reduced there as well. What a stage that gives layers saves of it is not known."""
-    step, found, of = model(run), stages_of(run), partition(run).stage
+def moved_transfers(run: Run) -> dict[int, float]:
+    """Meeting -> microseconds that it takes once the stages' work is even, where it is within a stage: what layers wait
+    for goes with them. Of layers that a stage takes on the gradients are reduced there as well; what a stage that gives
+    layers saves of these is not known."""
+    step, found, layout = model(run), stages_of(run), partition(run)
     if step is None:
         return {}
-    pairs = zip(found, _even_split(run), strict=True)
-    growth = {one.index: even.layers / one.layers for one, even in pairs if one.layers and even.layers}
-    grown = {}
+    growth = {one.index: _growth(one, even) for one, even in zip(found, _even_split(run), strict=True)}
+    told = {one.index for one in found if one.layers}
+    moved = {}
     for meeting, events in enumerate(step.members):
-        within = {of.get(rank, -1) for rank in events}
-        factor = growth.get(min(within), 1.0)
-        if factor > 1 and len(within) == 1 < len(events):
-            grown[meeting] = step.pure[meeting] * factor
-    return grown
+        within = {layout.stage.get(rank, -1) for rank in events}
+        stage = min(within)
+        if not len(within) == 1 < len(events) or stage not in growth:
+            continue
+        purpose = layout.purpose(next(iter(step.kinds[meeting].values())), step.group[meeting])
+        if purpose in _OF_LAYERS or (stage in told and growth[stage] > 1):
+            moved[meeting] = step.pure[meeting] * growth[stage]
+    return moved
+
+
+def room_for_evening(run: Run, repaired: Collection[int] = ()) -> float | None:
+    """Microseconds a step gains at most by even stages and by ranks that are `repaired` beside them: a replay knows who
+    waited for whom, not who will. Even stages keep the schedule's own bubble, each micro-batch's way between them and
+    the transfers behind the backward pass. None where stages or their order are not told."""
+    found, balance, micro = stages_of(run), accounts(run), micro_batches(run)
+    complete = len(found) == partition(run).pipeline and all(stage.given > 0 for stage in found)
+    if balance is None or micro is None or is_interleaved(run) or not complete:
+        return None
+    lasts = [stage.lasts(repaired) for stage in found]
+    targets = [us * even.work / one.given for one, us, even in zip(found, lasts, _even_split(run), strict=True)]
+    step = float(np.nanmax(np.nanmean(balance.time, axis=1)))  # later stages may be timed from their first micro-batch
+    fitting = _fitting(micro, [stage.work for stage in found], step)
+    least = pipeline_us(targets, fitting, [hops_us(run)[0]] * (len(found) - 1)) + min(one.behind for one in found)
+    return max(step - least, 0.0)
 
 
 def together(late: Mapping[int, Change], evened: Mapping[int, Change]) -> dict[int, Change]:
@@ -402,8 +454,16 @@ def _behind_late(run: Run) -> float | None:
     repaired = corrections(run, late) if late else None
     if step is None or evened is None or repaired is None or not set(evened) <= set(step.chains):
         return None
-    alone, both = gain(step, repaired), gain(step, together(repaired, evened), grown_transfers(run))
-    return None if alone is None or both is None else max(both - alone, 0.0)
+    alone, both = gain(step, repaired), gain(step, together(repaired, evened), moved_transfers(run))
+    if alone is None or both is None:
+        return None
+    room = room_for_evening(run, slow_among(late))
+    return max((both if room is None else min(both, room)) - alone, 0.0)
+
+
+def slow_among(late: Sequence[Lateness]) -> set[int]:
+    """The ranks among these that compute too long."""
+    return {entry.rank for entry in late if entry.cause == "compute"}
 
 
 def _replayed(run: Run) -> float | None:
@@ -411,7 +471,7 @@ def _replayed(run: Run) -> float | None:
     step, changes = model(run), evened_stages(run)
     if step is None or changes is None or not set(changes) <= set(step.chains):
         return None
-    return gain(step, changes, grown_transfers(run))
+    return gain(step, changes, moved_transfers(run))
 
 
 def is_interleaved(run: Run) -> bool:

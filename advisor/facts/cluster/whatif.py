@@ -20,7 +20,7 @@ from advisor.facts.cluster.meetings import Model
 from advisor.facts.cluster.peers import kernel_speeds
 from advisor.facts.cluster.replay import Change, corrections, gain, model, play
 from advisor.facts.cluster.segments import uneven_segments
-from advisor.facts.cluster.stages import evened_stages, grown_transfers, together
+from advisor.facts.cluster.stages import evened_stages, moved_transfers, room_for_evening, slow_among, together
 from advisor.facts.collectives.link_speed import Link
 from advisor.model import Subject
 
@@ -66,6 +66,9 @@ def joint_saving(run: Run, cures: Sequence[Cure]) -> float | None:
         changes, pure = prepared
         often = [entry.recurrence for entry in late] or [1.0]
         whole = gain(found, changes, pure)
+        if whole and not links and any(cure.removes == "stages" for cure in cures):
+            room = room_for_evening(run, slow_among(late))
+            whole = whole if room is None else min(whole, room)
         pace = paced_together(run)
         if whole and pace is not None and {rank for rank, part in parts.items() if part == "data"} >= set(pace.ranks):
             often = [pace.reaching_us(found.step, whole) / whole]
@@ -127,8 +130,8 @@ def _prepared(run: Run, cures: Sequence[Cure]) -> tuple[dict[int, Change], dict[
     links = _links(run, cures)
     pure = shortened(run, found, links) if links else {}
     if any(cure.removes == "stages" for cure in cures):
-        grown = grown_transfers(run)
-        pure |= {one: us * pure.get(one, found.pure[one]) / found.pure[one] for one, us in grown.items() if us}
+        moved = moved_transfers(run)
+        pure |= {one: us * pure.get(one, found.pure[one]) / found.pure[one] for one, us in moved.items() if us}
     return changes, pure
 
 

@@ -189,6 +189,30 @@ def test_even_stages_fill_and_drain_as_their_schedule_does(tmp_path):
     assert len(works) == 4 and saved and max(saved) <= step - 11 / 8 * sum(works) / 4 + 1
 
 
+@pytest.mark.parametrize(("tensor", "held", "even"), [(2, (5, 3), (4, 4)), (2, (2, 3), (3, 2)), (4, (3, 5), (4, 4))])
+def test_layers_take_the_transfers_that_they_wait_for_with_them(tmp_path, monkeypatch, tensor, held, even):
+    """Layers that move save one stage their tensor-parallel transfers and cost another the same: the step gains what
+    the same model gains that is split so."""
+    begin = physics._Course.__init__
+
+    def split(layers):
+        def begun(self, scenario):
+            begin(self, scenario)
+            self.layers = list(layers)
+
+        monkeypatch.setattr(physics._Course, "__init__", begun)
+        return simulate(scenario)
+
+    scenario = replace(PIPELINE, tensor=tensor, data=1, micro_batches=6)
+    gain = -split(even).step_us
+    run = split(held)
+    write_profile(run, tmp_path)
+    facts = measure([tmp_path], ["stage.saving_us", "stage.move_layers"], Options(jobs=1)).facts
+    heavy = next(subject for subject, told in facts.of("stage.saving_us").items() if told.value)
+    assert facts.value("stage.move_layers", heavy) == 1
+    assert facts.number("stage.saving_us", heavy) == pytest.approx(run.step_us + gain, rel=0.1)
+
+
 def test_step_tables_tell_how_many_micro_batches_fit(tmp_path):
     """Where nothing counts the micro-batches, what the stages compute and wait bounds them: even stages gain about what
     the files that count them tell, and far less than the difference of the largest stage and the mean."""
