@@ -94,7 +94,7 @@ def joint_gain(run: Run, slow: Sequence[Lateness], *, replayed: bool = True) -> 
     pace = paced_together(run)
     if pace is not None and {entry.rank for entry in slow} == set(pace.ranks) and "data" in {e.cause for e in slow}:
         return _with_all_fed(run, pace, slow)
-    often = float(np.median([entry.recurrence for entry in slow]))
+    often = _often(slow)
     found, balance = model(run), accounts(run)
     step = found.step if found is not None else None
     shown = step is None or balance is None or is_late_in(step, balance, slow)
@@ -121,17 +121,21 @@ def on_average(run: Run, slow: Sequence[Lateness], gained: float) -> float:
     for data as much is hidden in every step, however long they are (where all of it is, nobody knows how much more
     would be); of anything else the part of the steps in which they are late."""
     found, balance = model(run), accounts(run)
-    often = float(np.median([entry.recurrence for entry in slow])) if slow else 1.0
     if found is None or balance is None or found.step not in balance.steps:
-        return gained * often
+        return gained * _often(slow)
     if not gained > 0 or {entry.cause for entry in slow} != {"data"}:
-        return gained * often
+        return gained * _often(slow)
     late = np.zeros(len(balance.steps))
     for entry in slow:
         late = np.fmax(late, balance.above_others("data", entry.rank))
     hidden = float(late[balance.steps.index(found.step)]) - gained
     spared = any(spared_first(balance.above_others("data", e.rank), e.parts["data"]) for e in slow)
     return float(np.maximum(late[spared:] - max(hidden, 0.0), 0.0).mean())
+
+
+def _often(slow: Sequence[Lateness]) -> float:
+    """How often these ranks are late, of all steps; of nobody all."""
+    return float(np.median([entry.recurrence for entry in slow])) if slow else 1.0
 
 
 def _above_mean(balance: Accounts | None, members: Sequence[int], mine: Collection[int]) -> float:

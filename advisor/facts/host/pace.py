@@ -23,8 +23,9 @@ BEYOND = limit("host_pace", "beyond")
 """A loader whose call takes longer than the host's other calls by this factor is slow by itself."""
 
 LOADER = re.compile(r"DataLoader.*__next__|(Dataset|Pipeline|IteratorConsumer)\b.*::GetNext", re.IGNORECASE)
-AHEAD = re.compile(r"_MultiProcessingDataLoaderIter\b.*__next__")  # torch's loader with workers, which fetch ahead
 """The loop's own call for a batch: torch's loaders, MindSpore's iterators. Their workers run beside the step."""
+AHEAD = re.compile(r"_MultiProcessingDataLoaderIter\b.*__next__")
+"""The same of torch's loader with workers, which fetch ahead."""
 
 
 @dataclass(frozen=True)

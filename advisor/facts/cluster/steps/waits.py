@@ -15,15 +15,17 @@ from advisor.facts.cluster.peers import others_median
 
 def parts_above(balance: Accounts, rows: list[int]) -> dict[str, Floats]:
     """Part -> rank by step: what each of these rows has more of it than the others' median, microseconds."""
-    told = {p: balance.part(p)[rows] for p in PARTS if p != "data" or balance.data_known}
-    return {p: values - others_median(values) for p, values in told.items()}
+    return {p: values - others_median(values) for p, values in _told(balance, rows).items()}
 
 
 def own_above(balance: Accounts, rows: list[int]) -> Floats:
     """Rank by step: own work above the median of the others, microseconds."""
-    told = [balance.part(p)[rows] for p in PARTS if p != "data" or balance.data_known]
-    own = np.sum(told, axis=0)
+    own = np.sum([*_told(balance, rows).values()], axis=0)
     return np.asarray(own - others_median(own))
+
+
+def _told(balance: Accounts, rows: list[int]) -> dict[str, Floats]:
+    return {p: balance.part(p)[rows] for p in PARTS if p != "data" or balance.data_known}
 
 
 def waited_for(balance: Accounts, rows: list[int]) -> Floats:
