@@ -4,11 +4,19 @@ searching` draws anew, and more."""
 
 from __future__ import annotations
 
+import os
+
 from hypothesis import settings
 
+from advisor.basics.garbage import collect_seldom
 from advisor.facts import declared
 
 declared.STRICT = True
+
+# As many processes as there are processors run tests: threads of one only stand in the others' way. And garbage is as
+# rare as in the command. Together a fifth of the processor time.
+os.environ.setdefault("POLARS_MAX_THREADS", "1")
+collect_seldom()
 
 settings.register_profile("repeatable", derandomize=True, database=None)
 settings.register_profile("searching", max_examples=1000)

@@ -14,7 +14,7 @@ from advisor.basics.units import EXACT, MEASURED, NBSP, UNITS, show, show_apart,
         (17_545_200_000.0, "bytes_per_s", "18 GB/s"), (3, "count", "3"), (True, "bool", "yes"),
         ((85, 160), "list", "85, 160"), ("compute", "text", "compute"), (0.0, "us", "0 µs"),
         (123456.0, "number", "123456"), (999.9, "us", "1 ms"), (134_217_728, "bytes", "134 MB"),
-        (1.1, "ratio", "110 %"),
+        (1.047, "number", "1.05"), (2.047, "number", "2"), (1.1, "ratio", "110 %"),
         (3.2, "count", "≈ 3"), (0.3, "count", "≈ 0.3"), (12_345, "count", "12345"), (0.03, "us", "< 0.1 µs"),
     ],
 )  # fmt: skip

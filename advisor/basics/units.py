@@ -46,6 +46,8 @@ _ROUNDING = 0.01
 """Part of a count by which the mean of several may differ from a whole number and still be told as one."""
 _TIMES = 10.0
 """From here on a ratio is read more easily as a multiple than in percent."""
+_NEAR_ONE = (0.95, 1.1)
+"""Factors that tell by how much they are off one: with a digit more, as 1.045 times as long is not as long."""
 _NEARLY_ALL = (0.995, 0.9995)
 """Shares that would round to a whole although something is left of it."""
 
@@ -120,7 +122,7 @@ def _number(value: float, unit: str, digits: int) -> str:
         return f"{significant(value, digits)}{NBSP}MHz"
     if isinstance(value, int) or abs(value) >= 10**digits:
         return f"{value:.0f}"
-    return significant(value, digits)
+    return significant(value, digits + (digits == DIGITS and _NEAR_ONE[0] <= value < _NEAR_ONE[1]))
 
 
 def signed(value: float, unit: str) -> str:

@@ -102,7 +102,8 @@ def next_collection(report: Report) -> Text:
     written = _to_be_written(report)
     names = next_evidence(report)
     if names and names[0] in written and (files := _absent(report, written)):
-        return both("collect.absent_files", files=files)
+        alone = any(fact.name == "collection.database_only" and fact.value is True for fact in report.facts)
+        return both("collect.text_beside" if alone else "collect.absent_files", files=files)
     names = tuple(name for name in names if name not in written)
     if not names and report.missing_evidence:
         most = max(report.missing_evidence, key=lambda entry: len(entry.rules))

@@ -103,6 +103,8 @@ KINDS = (
          needs=_NEEDS),
     kind("link.transport", "text", "link", "HCCS, RDMA, PCIE, …", needs=_NEEDS),
     kind("link.message_bytes", "bytes", "link", "mean size of its messages", needs=_NEEDS),
+    kind("link.listed_transfers", "count", "link", "transfers that the files list of it, by which it is judged; of links that "
+         "are slow now and then the slow ones", needs=_NEEDS),
     kind("link.transfer_us", "us", "link", "time it transfers, per step", needs=_NEEDS),
     kind("link.slow_transfers", "count", "link", "its slow transfers among those that the files list, of links that "
          "are slow now and then", needs=_NEEDS),
@@ -446,7 +448,9 @@ def _facts_of_link(
         "link.message_bytes", subject, float(np.mean([s for one in links for s in one.sizes])), *sources, samples=n
     )
     yield from fact("link.transfer_us", subject, us, *sources, samples=n)
-    if slow := sum(one.slow_count for one in links):
+    slow = sum(one.slow_count for one in links)
+    yield from fact("link.listed_transfers", subject, slow or n, *sources, samples=n)
+    if slow:
         yield from fact("link.slow_transfers", subject, slow, *sources, samples=n)
         made = sum(one.bytes * len(one.sizes) / sum(one.sizes) for one in links)
         yield from fact("link.transfer_count", subject, round(made), *sources, samples=n)

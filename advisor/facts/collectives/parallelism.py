@@ -234,6 +234,11 @@ def _find_stages(run: Run, found: Partition, ranks: Sequence[int], exchanges: di
         share = world // found.pipeline
         found.stage = {rank: rank // share for rank in ranks}
         return
+    if "pipeline" in found.role.values() and world_of(run) > len(ranks):
+        found.stage = _reducing_together(found, ranks, exchanges)
+        found.guessed = found.apart = True
+        found.source = "ranks of pipelines of which others are absent; nothing tells which are of one stage"
+        return
     if shaped := _shape(run, ranks):
         found.stage, found.guessed = shaped, True
         found.pipeline = max(shaped.values()) + 1
@@ -248,6 +253,14 @@ def _find_stages(run: Run, found: Partition, ranks: Sequence[int], exchanges: di
         found.source = "ranks hand over to single others; nothing tells which are of one stage"
         return
     found.stage = dict.fromkeys(ranks, 0)
+
+
+def _reducing_together(found: Partition, ranks: Sequence[int], exchanges: dict[int, Exchanges]) -> dict[int, int]:
+    """A stage for each set of ranks that hold the same layers, for that alone is known where pipelines lack ranks."""
+    shared = [found.groups[group] for group in weights_shared(found.groups, found.role, exchanges)]
+    sets = joined([*shared, *((rank,) for rank in ranks)])
+    present = [part for each in sets if (part := [rank for rank in each if rank in set(ranks)])]
+    return {rank: stage for stage, part in enumerate(present) for rank in part}
 
 
 def _hand_over(run: Run) -> bool:

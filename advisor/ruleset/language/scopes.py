@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping, Sequence
 from difflib import get_close_matches
+from functools import lru_cache
 
 from advisor.basics.suggest import suggest
 from advisor.facts.base import FactKind
@@ -26,11 +27,16 @@ def fact_kind(name: str, catalogue: Mapping[str, FactKind]) -> FactKind:
     """The catalogue's line of this fact. Raises ExpressionError with the nearest names where there is none."""
     found = IDENTITY.get(name) or catalogue.get(name)
     if found is None:
-        known = [*catalogue, *IDENTITY]
-        near = suggest(name, known) or _with_its_words(name, known) or get_close_matches(name, known, 3, 0.6)
+        near = _nearest(name, (*catalogue, *IDENTITY))
         hint = f"did you mean {' or '.join(near)}?" if near else "`advisor facts list` names all facts"
         raise ExpressionError(f"there is no fact {name!r}", hint=hint)
     return found
+
+
+@lru_cache(1024)
+def _nearest(name: str, known: tuple[str, ...]) -> list[str]:
+    """Kept, because what is missing from a catalogue is missing in every rule that names it."""
+    return suggest(name, known) or _with_its_words(name, known) or get_close_matches(name, known, 3, 0.6)
 
 
 def place(ref: FactRef, kind: str, catalogue: Mapping[str, FactKind]) -> str:

@@ -7,7 +7,7 @@ from itertools import combinations
 
 import numpy as np
 import pytest
-from clusters import SMALL, facts_of
+from clusters import PIPELINE, SMALL, facts_of
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -46,6 +46,15 @@ def test_slow_pair_is_told_from_its_cards(tmp_path):
     assert facts.value("link.bandwidth_ratio", pair) == pytest.approx(0.2, rel=0.1)
     assert facts.value("link.card_ratio", pair) > 0.9
     assert facts.value("link.bandwidth_ratio", Subject("link", "0-3", (0, 3))) > 0.9
+
+
+def test_one_step_has_many_messages(tmp_path):
+    """A link that is slow in each of a step's messages is no accident of one step; a rank that is late may be one."""
+    write_profile(simulate(replace(PIPELINE, steps=1, faults=(Fault("slow_link", (0, 2), 8.0),))), tmp_path)
+    report = advise([tmp_path], load_rules())
+    found = [f for f in report.findings if f.verdict == "slow-link"]
+    assert [f.subject.id for f in found] == ["0-2"] and found[0].severity.value in ("high", "critical")
+    assert report.summary.direction == "communication"
 
 
 def test_slow_card_is_slow_on_its_best_link(tmp_path):

@@ -47,6 +47,16 @@ def test_absent_ranks_of_another_stage_take_nothing_from_the_finding(tmp_path: P
     assert told is not None and slow_rank(part).saving.us == pytest.approx(told.us, rel=0.1)
 
 
+def test_ranks_of_cut_pipelines_are_not_compared(tmp_path: Path) -> None:
+    """One communicator for each pair of stages: of three ranks of three stages the last, with the loss, has more work,
+    and nothing tells that they would be of one stage."""
+    scenario = replace(PIPELINE, pipeline=4, pairwise=True, faults=(Fault("stage_imbalance", 3, 0.5),))
+    report = judged(tmp_path, scenario, gone=(1, 2, 4, 5, 7))
+    stages = {f.subject.ranks[0]: f.value for f in report.facts if f.name == "rank.stage"}
+    assert len(set(stages.values())) == len(stages) == 3
+    assert not any(f.subject.kind == "rank" and f.direction == "computation" for f in report.findings)
+
+
 def test_who_waits_for_nobody_came_last_whoever_is_absent(tmp_path: Path) -> None:
     """One of its own stage is not at hand, which may be as slow: the cause keeps its weight, at medium confidence."""
     report = judged(tmp_path, STAGES, gone=(7,))

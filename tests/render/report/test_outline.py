@@ -42,6 +42,9 @@ def test_no_setting_is_asked_for_that_was_on():
     on = (Fact("collection.level", COLLECTION, "Level1"), Fact("collection.has_schedule", COLLECTION, True))
     told = next_collection(replace(data_bound(), facts=(*data_bound().facts, *on))).en
     assert "Level1" not in told and "not there" in told
+    alone = Fact("collection.database_only", COLLECTION, True)
+    told = next_collection(replace(data_bound(), facts=(*data_bound().facts, *on, alone))).en
+    assert "export_type" in told and "not there" not in told, "text that nobody asked for is not lost"
 
 
 def test_older_mindspore_is_asked_in_its_own_words():
