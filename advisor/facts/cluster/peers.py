@@ -8,7 +8,7 @@ import numpy as np
 
 from advisor.basics.arrays import Floats
 from advisor.facts.base import Run, computed
-from advisor.facts.device.course import COURSE
+from advisor.facts.device.course import COURSE, ENDS, Course
 
 
 def others_median(values: Floats) -> Floats:
@@ -84,7 +84,9 @@ def usual_slowness(run: Run) -> dict[int, float]:
 
 @computed
 def _kernel_ratios(run: Run) -> dict[int, tuple[Floats, Floats]]:
-    """rank -> (usual time here ÷ median of the other ranks, microseconds a step) of each signature."""
+    """rank -> (usual time here ÷ median of the other ranks, microseconds a step) of each signature, no further from 1
+    than its shortest or its longest calls are: a card that is slow, now and then or always, makes one end longer at
+    least. Kernels of different work may share type and shapes; more of the long kind move what is usual alone."""
     courses = run.each(COURSE)
     ranks = sorted(courses)
     keys = sorted({(name, shapes) for course in courses.values() for name, shapes in course.speed if shapes})
@@ -92,13 +94,30 @@ def _kernel_ratios(run: Run) -> dict[int, tuple[Floats, Floats]]:
         return {}
     durations = np.array([[courses[r].speed.get(key, (0.0, np.nan))[1] for key in keys] for r in ranks])
     weights = np.array([[weight(courses[r].speed.get(key)) for key in keys] for r in ranks])
-    ratio = durations / others_median(durations)
+    ratio = _within_ends(durations / others_median(durations), _end_ratios([courses[r] for r in ranks], keys))
     found = {}
     for i, rank in enumerate(ranks):
         known = np.isfinite(ratio[i]) & (weights[i] > 0)
         if known.any():
             found[rank] = ratio[i, known], weights[i, known]
     return found
+
+
+def _end_ratios(courses: Sequence[Course], keys: Sequence[tuple[str, str]]) -> Floats:
+    """(ranks, signatures, 2): of the shortest and of the longest calls, what they take ÷ the median of the other ranks.
+    Of two quantiles of an end the one nearer to equal: where one kind of work begins is no matter of a card."""
+    unknown = np.full(len(ENDS), np.nan)
+    times = np.array([[course.ends.get(key, unknown) for key in keys] for course in courses])
+    flat = times.reshape(len(courses), -1)
+    ratio = (flat / others_median(flat)).reshape(len(courses), len(keys), 2, -1)
+    nearest = np.argmin(np.nan_to_num(np.abs(np.log(np.where(ratio > 0, ratio, np.nan))), nan=np.inf), axis=-1)
+    return np.take_along_axis(ratio, nearest[..., None], axis=-1)[..., 0]
+
+
+def _within_ends(ratio: Floats, ends: Floats) -> Floats:
+    """The ratios, limited to what either end shows; as they are where ends are not told."""
+    high, low = np.fmax(np.nan_to_num(ends, nan=np.inf).max(-1), 1), np.fmin(np.nan_to_num(ends).min(-1), 1)
+    return np.clip(ratio, low, high)
 
 
 def weight(entry: tuple[float, float] | None) -> float:
