@@ -9,6 +9,10 @@ import numpy as np
 from advisor.basics.arrays import Floats
 from advisor.facts.base import Run, computed
 from advisor.facts.device.course import COURSE, ENDS, Course
+from advisor.knowledge.measuring import limit
+
+OTHERWISE = limit("lateness", "otherwise")
+"""Calls that take less than this part of what they take elsewhere are other work, where others take longer."""
 
 
 def others_median(values: Floats) -> Floats:
@@ -86,7 +90,8 @@ def usual_slowness(run: Run) -> dict[int, float]:
 def _kernel_ratios(run: Run) -> dict[int, tuple[Floats, Floats]]:
     """rank -> (usual time here ÷ median of the other ranks, microseconds a step) of each signature, no further from 1
     than its shortest or its longest calls are: a card that is slow, now and then or always, makes one end longer at
-    least. Kernels of different work may share type and shapes; more of the long kind move what is usual alone."""
+    least, and none shorter. Kernels of different work may share type and shapes; more of the long kind move what is
+    usual alone."""
     courses = run.each(COURSE)
     ranks = sorted(courses)
     keys = sorted({(name, shapes) for course in courses.values() for name, shapes in course.speed if shapes})
@@ -104,20 +109,24 @@ def _kernel_ratios(run: Run) -> dict[int, tuple[Floats, Floats]]:
 
 
 def _end_ratios(courses: Sequence[Course], keys: Sequence[tuple[str, str]]) -> Floats:
-    """(ranks, signatures, 2): of the shortest and of the longest calls, what they take ÷ the median of the other ranks.
-    Of two quantiles of an end the one nearer to equal: where one kind of work begins is no matter of a card."""
+    """(ranks, signatures, 2, quantiles): of the shortest and of the longest calls, what they take ÷ the median of the
+    other ranks."""
     unknown = np.full(len(ENDS), np.nan)
     times = np.array([[course.ends.get(key, unknown) for key in keys] for course in courses])
     flat = times.reshape(len(courses), -1)
-    ratio = (flat / others_median(flat)).reshape(len(courses), len(keys), 2, -1)
-    nearest = np.argmin(np.nan_to_num(np.abs(np.log(np.where(ratio > 0, ratio, np.nan))), nan=np.inf), axis=-1)
-    return np.take_along_axis(ratio, nearest[..., None], axis=-1)[..., 0]
+    ratios: Floats = (flat / others_median(flat)).reshape(len(courses), len(keys), 2, -1)
+    return ratios
 
 
 def _within_ends(ratio: Floats, ends: Floats) -> Floats:
-    """The ratios, limited to what either end shows; as they are where ends are not told."""
-    high, low = np.fmax(np.nan_to_num(ends, nan=np.inf).max(-1), 1), np.fmin(np.nan_to_num(ends).min(-1), 1)
-    return np.clip(ratio, low, high)
+    """The ratios, limited to what the ends show; as they are where ends are not told.
+
+    No more than the further end, of whose two quantiles the one nearer to equal, for another kind of work may begin
+    between them. 1 where some calls are shorter and others longer by more than chance: no card does both."""
+    high, low = np.nan_to_num(ends, nan=np.inf), np.nan_to_num(ends)
+    both = np.isfinite(ends).all((-2, -1)) & (low.min((-2, -1)) < OTHERWISE) & (high.max((-2, -1)) > 1 / OTHERWISE)
+    found = np.clip(ratio, np.fmin(low.max(-1).min(-1), 1), np.fmax(high.min(-1).max(-1), 1))
+    return np.where(both & np.isfinite(ratio), 1.0, found)
 
 
 def weight(entry: tuple[float, float] | None) -> float:

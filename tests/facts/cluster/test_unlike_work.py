@@ -35,6 +35,11 @@ def test_a_stage_with_other_work_of_the_same_shape_is_no_slow_card():
     assert _speed(LAYER, np.concatenate((LAYER, HEAD))) == pytest.approx(1, abs=0.01)
 
 
+def test_longer_and_shorter_calls_than_elsewhere_are_other_work():
+    """Layers of its own whose products have the shape of the others' head: no card makes the shortest calls shorter."""
+    assert _speed(np.concatenate((LAYER, HEAD)), HEAD) == pytest.approx(1, abs=0.01)
+
+
 @pytest.mark.parametrize("factor", [1.05, 1.3])
 def test_a_slow_card_takes_longer_for_all_of_them(factor):
     """Short and long calls alike: it is found whatever it shares the work with."""
