@@ -26,7 +26,9 @@ from advisor.sources.streams.kernels import Kernels, Signature
 
 MOST_WORDS = 48
 """Kernel signatures kept for comparing speed: the most expensive ones."""
-ENDS = tuple(limit("lateness", name) for name in ("shortest", "short", "long", "longest"))
+ENDS = (
+    limit("lateness", "shortest"), limit("lateness", "short"), limit("lateness", "long"), limit("lateness", "longest"),
+)  # fmt: skip
 """Quantiles of a signature's calls that tell whether all of them are slower, or whether more are of the long kind."""
 MOST_EXCHANGES = 3000
 """A step with more collectives is not replayed."""
