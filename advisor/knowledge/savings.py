@@ -86,6 +86,11 @@ def materiality() -> dict[Severity, float]:
     return {Severity(name): float(entry["value"]) for name, entry in least.items()}
 
 
+def trifle() -> float:
+    """Share of the step under which a cause is none of its own beside one of weight, whatever else is repaired."""
+    return float(document("materiality.yaml")["trifle"]["value"])
+
+
 def allowed_by(share: float) -> Severity:
     """The highest severity that this share of the step allows."""
     return max((s for s, least in materiality().items() if share >= least), key=lambda s: s.rank, default=Severity.LOW)

@@ -1,4 +1,5 @@
-"""One wait has one root: a root cause that gives nothing once a larger one is repaired only contributes.
+"""One wait has one root: a root cause that gives nothing once a larger one is repaired only contributes, and so does
+one that gives next to nothing whatever else is repaired.
 
 What is lost is then in the larger cause's saving already: told as two root causes, one wait would be counted twice. Two
 causes that hide each other are no such pair: each gives something once the other is gone.
@@ -10,21 +11,21 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
 from advisor.engine.concluding.joint import is_promise
-from advisor.knowledge.savings import is_event, unexplained_part
-from advisor.model import Finding, Role, WhatIf
+from advisor.knowledge.savings import is_event, trifle, unexplained_part
+from advisor.model import Finding, Role, Severity, WhatIf
 
 
 def with_one_root_each(findings: Sequence[Finding], whatif: WhatIf | None) -> list[Finding]:
     """The findings, in the report's order, with those as contributing that another root cause's saving holds."""
     under = {} if whatif is None else _contained(findings, whatif)
-    if not under:
+    lesser = under.keys() | (set() if whatif is None else _trifles(findings, whatif))
+    if not lesser:
         return list(findings)
-    below = [
-        replace(f, role=Role.CONTRIBUTING, because=(*f.because, under[f.id])) if f.id in under else f for f in findings
-    ]
+    causes = {f.id: (*f.because, under[f.id]) if f.id in under else f.because for f in findings}
+    below = [replace(f, role=Role.CONTRIBUTING, because=causes[f.id]) if f.id in lesser else f for f in findings]
     last_root = max(place for place, f in enumerate(below) if f.role == Role.ROOT_CAUSE)
-    roots = [f for f in below[: last_root + 1] if f.id not in under]
-    moved = [f for f in below[: last_root + 1] if f.id in under]
+    roots = [f for f in below[: last_root + 1] if f.id not in lesser]
+    moved = [f for f in below[: last_root + 1] if f.id in lesser]
     ordered = [*roots, *moved, *below[last_root + 1 :]]
     holds = {first: [second for second, one in under.items() if one == first] for first in under.values()}
     number = {f.id: f"F{place}" for place, f in enumerate(ordered, 1)}
@@ -49,6 +50,20 @@ def _contained(findings: Sequence[Finding], whatif: WhatIf) -> dict[str, str]:
                 found[second.id] = first.id
                 break
     return found
+
+
+def _trifles(findings: Sequence[Finding], whatif: WhatIf) -> set[str]:
+    """Root causes beside one of weight that give next to nothing, alone or once others are repaired."""
+    left = {frozenset(filter(None, names.split(","))): us for names, us in whatif.step_time_us.items()}
+    roots = [f for f in findings if f.role == Role.ROOT_CAUSE]
+    found = {f.id for f in roots if f.id in whatif.causes and _most(f, left) < trifle() * left[frozenset()]}
+    weighs = any(f.severity.rank >= Severity.MEDIUM.rank and f.id not in found for f in roots)
+    return found if weighs else set()
+
+
+def _most(finding: Finding, left: Mapping[frozenset[str], float]) -> float:
+    """What it gives at most, alone or once any others are repaired, microseconds."""
+    return max(us - left[ids | {finding.id}] for ids, us in left.items() if finding.id not in ids)
 
 
 def _may_hold(first: Finding, second: Finding) -> bool:

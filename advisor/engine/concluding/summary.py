@@ -102,12 +102,18 @@ def _of_the_step(
         direction = "undetermined"
         headline = both("summary.unread_files" if breakdown or host else "summary.nothing_read", files=names)
     if benchmark:
-        direction, headline = "undetermined", both("summary.benchmark")
+        direction, headline = _of_kernels(findings), both("summary.benchmark")
     if direction == "healthy" and facts.value("recording.kind", RUN) == "fragment":
         direction, headline = "undetermined", both("summary.undirected", why=both("summary.too_little"))
     if direction == "healthy" and isinstance(defects, int) and defects:
         headline = _sentences(headline, both("summary.problems", count=defects))
     return summary(direction, headline)
+
+
+def _of_kernels(findings: Sequence[Finding]) -> str:
+    """The direction of what kernels that work well spend their time on; undetermined where no cause is told at all."""
+    told = (f for f in findings if f.role is Role.ROOT_CAUSE and f.direction is not Direction.EVIDENCE)
+    return next((f.direction.value for f in told), "undetermined")
 
 
 def _silent(unusable: Sequence[str], findings: Sequence[Finding], direction: str) -> list[str]:

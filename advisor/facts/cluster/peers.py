@@ -8,7 +8,11 @@ import numpy as np
 
 from advisor.basics.arrays import Floats
 from advisor.facts.base import Run, computed
-from advisor.facts.device.course import COURSE
+from advisor.facts.device.course import COURSE, ENDS, Course
+from advisor.knowledge.measuring import limit
+
+OTHERWISE = limit("lateness", "otherwise")
+"""Calls that take less than this part of what they take elsewhere are other work, where others take longer."""
 
 
 def others_median(values: Floats) -> Floats:
@@ -84,7 +88,10 @@ def usual_slowness(run: Run) -> dict[int, float]:
 
 @computed
 def _kernel_ratios(run: Run) -> dict[int, tuple[Floats, Floats]]:
-    """rank -> (usual time here ÷ median of the other ranks, microseconds a step) of each signature."""
+    """rank -> (usual time here ÷ median of the other ranks, microseconds a step) of each signature, no further from 1
+    than its shortest or its longest calls are: a card that is slow, now and then or always, makes one end longer at
+    least, and none shorter. Kernels of different work may share type and shapes; more of the long kind move what is
+    usual alone."""
     courses = run.each(COURSE)
     ranks = sorted(courses)
     keys = sorted({(name, shapes) for course in courses.values() for name, shapes in course.speed if shapes})
@@ -92,13 +99,34 @@ def _kernel_ratios(run: Run) -> dict[int, tuple[Floats, Floats]]:
         return {}
     durations = np.array([[courses[r].speed.get(key, (0.0, np.nan))[1] for key in keys] for r in ranks])
     weights = np.array([[weight(courses[r].speed.get(key)) for key in keys] for r in ranks])
-    ratio = durations / others_median(durations)
+    ratio = _within_ends(durations / others_median(durations), _end_ratios([courses[r] for r in ranks], keys))
     found = {}
     for i, rank in enumerate(ranks):
         known = np.isfinite(ratio[i]) & (weights[i] > 0)
         if known.any():
             found[rank] = ratio[i, known], weights[i, known]
     return found
+
+
+def _end_ratios(courses: Sequence[Course], keys: Sequence[tuple[str, str]]) -> Floats:
+    """(ranks, signatures, 2, quantiles): of the shortest and of the longest calls, what they take ÷ the median of the
+    other ranks."""
+    unknown = np.full(len(ENDS), np.nan)
+    times = np.array([[course.ends.get(key, unknown) for key in keys] for course in courses])
+    flat = times.reshape(len(courses), -1)
+    ratios: Floats = (flat / others_median(flat)).reshape(len(courses), len(keys), 2, -1)
+    return ratios
+
+
+def _within_ends(ratio: Floats, ends: Floats) -> Floats:
+    """The ratios, limited to what the ends show; as they are where ends are not told.
+
+    No more than the further end, of whose two quantiles the one nearer to equal, for another kind of work may begin
+    between them. 1 where some calls are shorter and others longer by more than chance: no card does both."""
+    high, low = np.nan_to_num(ends, nan=np.inf), np.nan_to_num(ends)
+    both = np.isfinite(ends).all((-2, -1)) & (low.min((-2, -1)) < OTHERWISE) & (high.max((-2, -1)) > 1 / OTHERWISE)
+    found = np.clip(ratio, np.fmin(low.max(-1).min(-1), 1), np.fmax(high.min(-1).max(-1), 1))
+    return np.where(both & np.isfinite(ratio), 1.0, found)
 
 
 def weight(entry: tuple[float, float] | None) -> float:

@@ -8,6 +8,7 @@ from dataclasses import replace
 import numpy as np
 
 from advisor.basics.units import rank_list
+from advisor.facts.account.utilisation import USE
 from advisor.facts.base import FactSet, Family, Run, fact, kind
 from advisor.facts.cluster.accounts import Accounts, accounts
 from advisor.facts.cluster.groups import group_gains, groups, paced_together
@@ -91,6 +92,9 @@ KINDS = (
          "its matrix products take this many times as long as on the peers, the same calls", needs="kernels"),
     kind("rank.attention_speed", "number", "rank",
          "its attention takes this many times as long as on the peers, the same calls", needs="kernels"),
+    kind("rank.flop_ratio", "number", "rank",
+         "operations of its products and attention a step, as a multiple of the median of its peers",
+         formula="Σ operations by shapes ÷ steps", needs="kernels"),
     kind("rank.extra_work_us", "us", "rank", "computation that its peers do not have: more calls, or other shapes",
          formula="Σ (own calls − peers' median calls) × time a call, over type and shapes", needs="kernels"),
     kind("rank.fetching_us", "us", "rank", "time per step in which only GetNext runs, waiting for data",
@@ -188,6 +192,7 @@ def measure(run: Run, facts: FactSet) -> Iterator[Fact]:
             for name, chosen in (("matrix", is_matrix_product), ("attention", is_attention)):
                 speed = speed_of(run, rank, peers[layout.stage[rank]], chosen)
                 yield from fact(f"rank.{name}_speed", subject, speed, *sources)
+            yield from fact("rank.flop_ratio", subject, _flop_ratio(run, rank, peers[layout.stage[rank]]), *sources)
             more, where = extra_work(run, rank, peers[layout.stage[rank]])
             # with less to do than its peers it has nothing that they do not have
             yield from fact("rank.extra_work_us", subject, max(more, 0.0), *sources)
@@ -215,6 +220,19 @@ def measure(run: Run, facts: FactSet) -> Iterator[Fact]:
             yield from fact("rank.saving_us", subject, gain, *sources, samples=n)
             yield from fact("rank.saving_share", subject, gain / step_us, *sources, samples=n)
             yield from fact("rank.saving_basis", subject, basis, *sources)
+
+
+def _flop_ratio(run: Run, rank: int, others: Sequence[int]) -> float | None:
+    """Operations a step of a rank ÷ those of its peers, the median; None where shapes do not tell them all."""
+    uses, times = run.each(USE), steady(run)
+
+    def flop(of: int) -> float:
+        steps = uses[of].judged(times[of].steps)
+        return sum(uses[of].by_step[step] for step in steps) / len(steps)
+
+    told = [of for of in (rank, *others) if of in uses and of in times]
+    theirs = float(np.median([flop(of) for of in told if of != rank])) if rank in told and len(told) > 2 else 0.0
+    return flop(rank) / theirs if theirs > 0 else None
 
 
 def _waits_for_data(run: Run, facts: FactSet, balance: Accounts, rank: int) -> float:
@@ -320,7 +338,7 @@ FAMILIES = (
         "cluster",
         KINDS,
         measure,
-        uses=(STEPS, EXCHANGES, COURSE),
+        uses=(STEPS, EXCHANGES, COURSE, USE),
         after=("parallelism", "timeline", "steps", "data_pipeline"),
     ),
 )

@@ -26,6 +26,10 @@ from advisor.sources.streams.kernels import Kernels, Signature
 
 MOST_WORDS = 48
 """Kernel signatures kept for comparing speed: the most expensive ones."""
+ENDS = (
+    limit("lateness", "shortest"), limit("lateness", "short"), limit("lateness", "long"), limit("lateness", "longest"),
+)  # fmt: skip
+"""Quantiles of a signature's calls that tell whether all of them are slower, or whether more are of the long kind."""
 MOST_EXCHANGES = 3000
 """A step with more collectives is not replayed."""
 ROUNDING_US = limit("course", "rounding_us")
@@ -109,6 +113,8 @@ class Course:
     """How often the chain's step updates the weights, a forward pass before each; 0 where no names tell."""
     trains: Mask = field(default_factory=lambda: np.zeros(0, bool))
     """Per step: whether a kernel of it has the name of a gradient or of an update."""
+    ends: dict[tuple[str, str], Floats] = field(default_factory=dict)
+    """(type, input shapes), as in `speed` -> microseconds at `ENDS`: what its shortest and its longest calls take."""
 
     @property
     def passes(self) -> int:
@@ -200,6 +206,7 @@ def reduce_course(rank: Rank) -> Course | None:
     computing = np.flatnonzero(placed & ~communication)
     gradient = gradients(kernels, computing)
     trains = np.array([bool(gradient[inside].any()) for inside in by_step.values()], bool)
+    speed, ends = _speeds(kernels, working, len(order)) if whole else ({}, {})
     # ranks meet inside of fused kernels, which no chain of segments and collectives tells
     chain, forward_us, updates = None, np.zeros((0, 2)), 0
     if whole and not fused.any():
@@ -212,13 +219,13 @@ def reduce_course(rank: Rank) -> Course | None:
         forward_us = (passes - (chain.origin_ns if chain is not None else 0)) / 1000
     return Course(
         steps, columns[0], columns[1], columns[2], columns[3], columns[4], columns[5].astype(np.int64),
-        _speeds(kernels, working, len(order)) if whole else {}, tuple(exposed_by_name) if whole else (), chain,
+        speed, tuple(exposed_by_name) if whole else (), chain,
         (rank.source("kernels", "duration_us", "start_ns", "step", steps=steps),), *_expected(kernels, working, order),
         not is_cut(rank, kernels), timeline.placed is not None and bool(timeline.placed.marks),
         columns[6],
         # names tell it where rows are missing, too
         in_forward(kernels, gradient, computing, np.flatnonzero(placed & communication)),
-        forward_us, updates, trains,
+        forward_us, updates, trains, ends,
     )  # fmt: skip
 
 
@@ -244,9 +251,11 @@ def _once(kernels: Kernels, rows: Ints) -> Ints:
     return np.sort(rows[np.unique(same, axis=1, return_index=True)[1]])
 
 
-def _speeds(kernels: Kernels, chosen: Mask, steps: int) -> dict[tuple[str, str], tuple[float, float]]:
-    """The most expensive signatures with their count a step and usual duration. Where no type is told (Level 0), the
-    kernels' names tell which are alike, and their shapes are unknown."""
+def _speeds(
+    kernels: Kernels, chosen: Mask, steps: int
+) -> tuple[dict[tuple[str, str], tuple[float, float]], dict[tuple[str, str], Floats]]:
+    """The most expensive signatures with their count a step and usual duration, and with `Course.ends`. Where no type
+    is told (Level 0), the kernels' names tell which are alike, and their shapes are unknown."""
     typed = np.array([bool(s.type) for s in kernels.signatures], bool)[kernels.signature[chosen]]
     if 2 * typed.sum() > typed.size:
         keys, of = [(s.type, s.input_shapes) for s in kernels.signatures], kernels.signature
@@ -255,12 +264,13 @@ def _speeds(kernels: Kernels, chosen: Mask, steps: int) -> dict[tuple[str, str],
         keys, of = [(name, "") for name in operators], operator[kernels.name]
     alike, duration = of[chosen], kernels.duration[chosen]
     totals = np.bincount(alike, weights=duration, minlength=len(keys))
-    found = {}
+    found, ends = {}, {}
     for index in np.argsort(-totals)[:MOST_WORDS]:
         mine = duration[alike == index]
         if mine.size and totals[index] > 0:
             found[keys[index]] = (mine.size / steps, middle_mean(mine))
-    return found
+            ends[keys[index]] = np.quantile(mine, ENDS)
+    return found, ends
 
 
 def _expected(kernels: Kernels, chosen: Mask, order: list[int]) -> tuple[Floats, Floats]:

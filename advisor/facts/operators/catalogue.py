@@ -323,6 +323,24 @@ KINDS = (
         needs="kernels",
     ),
     kind("operators.update_count", "count", _BOTH, "update kernels per step", needs="kernels"),
+    kind(
+        "operators.update_small_count",
+        "count",
+        _BOTH,
+        "update kernels per step that are shorter than a launch and move their bytes at less than a tenth of the "
+        "card's memory bandwidth: their time does not depend on their size",
+        formula="time < 20 µs, bytes of inputs and outputs ÷ bandwidth < a tenth of the time",
+        needs="kernels",
+    ),
+    kind("operators.update_small_us", "us", _BOTH, "their time per step", needs="kernels"),
+    kind(
+        "operators.update_moving_us",
+        "us",
+        _BOTH,
+        "time per step that their bytes need at the card's memory bandwidth",
+        formula="Σ bytes of inputs and outputs ÷ the bandwidth in knowledge_base/cards.yaml",
+        needs="kernels",
+    ),
     kind("operators.update_fused", "bool", "run", "one kernel does a whole update (ApplyAdamW, …)", needs="kernels"),
     kind("operators.update_types", "text", "run", "types of the update's kernels", needs="kernels"),
     kind(

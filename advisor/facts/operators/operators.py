@@ -482,6 +482,10 @@ def _of_rank(o: Operators, per: _Scale, step_us: float | None) -> Iterator[tuple
     conversions = [row.count for row in o.types.values() if row.conversion]
     yield "operators.conversion_count", sum(per.per_step(count) for count in conversions)
     yield "operators.update_count", per.per_step(o.update_kernels)
+    if o.small_update is not None and o.small_update.kernels.any():
+        yield "operators.update_small_count", per.per_step(o.small_update.kernels)
+        yield "operators.update_small_us", per.per_step(o.small_update.us)
+        yield "operators.update_moving_us", per.per_step(o.small_update.moving_us)
     if compute:
         named = (per.per_step(row.total_us) for row in o.types.values() if is_update(row.type))
         update = sum(named) if o.update_total_us is None else per.per_step(o.update_total_us)

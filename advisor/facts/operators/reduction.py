@@ -48,7 +48,7 @@ from advisor.facts.operators.shapes.work import (
     matmul,
     unaligned,
 )
-from advisor.facts.operators.updates import find_updates, passes
+from advisor.facts.operators.updates import SmallUpdates, find_updates, passes, small_updates
 from advisor.facts.recording.counts import UNTYPED, is_cut, types_of
 from advisor.facts.recording.limits import section
 from advisor.knowledge.cards import bandwidth
@@ -171,6 +171,8 @@ class Operators:
     """Separate kernels for each weight, where nothing but their place tells that they update it."""
     update_passes: float | None = None
     """How often the update's kernels read or write a tensor as large as all weights."""
+    small_update: SmallUpdates | None = None
+    """None where only sums tell of the update."""
     attention_us: Floats | None = None
     """Per step: kernels between the two products of an attention that is not fused; None where no order tells them."""
     averaged: bool = False
@@ -274,6 +276,7 @@ def reduce(rank: Rank) -> Operators | None:
         update_total_us=sums(of[update], kernels.duration[update], steps),
         update_chain=updates.per_weight,
         update_passes=passes(kernels, update),
+        small_update=small_updates(timeline, update, carries),
         attention_us=None if between is None else sums(of[between], kernels.duration[between], steps),
     )
 

@@ -12,10 +12,12 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from advisor.basics.arrays import Mask
-from advisor.facts.device.kernel_time import Timeline
-from advisor.facts.operators.kinds import elements, is_cube, is_fused_update, is_update, is_vector, shapes
+from advisor.basics.arrays import Floats, Mask
+from advisor.facts.device.kernel_time import Timeline, sums
+from advisor.facts.operators.kinds import elements, is_cube, is_fused_update, is_update, is_vector, moved_bytes, shapes
+from advisor.facts.operators.shapes.work import LAUNCH_US
 from advisor.facts.recording.steady import find_repetition
+from advisor.knowledge.measuring import limit
 from advisor.sources.streams.kernels import Kernels
 
 _BACKWARD = re.compile(r"Grad(V\d+|D|WithBN)?$|Backprop|Backward", re.IGNORECASE)
@@ -26,6 +28,20 @@ _ELEMENTWISE = re.compile(
     r"Neg|Reciprocal|Maximum|Minimum|Assign(Add|Sub)?|Cast|ZerosLike|Fill|TensorMove)(V\d+)?$",
     re.IGNORECASE,
 )
+
+
+CRAWL = limit("kernels", "memory_crawl")
+"""Part of a card's memory bandwidth under which a short kernel's bytes say nothing about its time."""
+
+
+@dataclass(frozen=True)
+class SmallUpdates:
+    """Update kernels that spend their time on starting and stopping, whatever they move; one value a step."""
+
+    kernels: Floats
+    us: Floats
+    moving_us: Floats
+    """What their bytes need at the card's memory bandwidth."""
 
 
 @dataclass(frozen=True)
@@ -63,6 +79,20 @@ def passes(kernels: Kernels, update: Mask) -> float | None:
         written[signature.type] += float(counts[index]) * sum(map(elements, wrote))
     weights = float(np.median(list(written.values()))) if written else 0.0
     return moved / weights if weights > 0 else None
+
+
+def small_updates(timeline: Timeline, update: Mask, carries: float) -> SmallUpdates:
+    """Of the update's kernels those that are shorter than a launch and move their bytes at a small part of the memory's
+    bandwidth `carries`, bytes per second. Where shapes or types of data are not told nobody knows what they move: they
+    do not count."""
+    kernels, steps = timeline.kernels, len(timeline.windows.names)
+    told = {s: moved_bytes(kernels.signatures[s]) for s in np.unique(kernels.signature[update]).tolist()}
+    needs = np.zeros(len(kernels.signatures))
+    needs[list(told)] = [1e6 * moved / carries for moved in told.values()]
+    need = needs[kernels.signature]
+    small = update & (need > 0) & (kernels.duration < LAUNCH_US) & (need < CRAWL * kernels.duration)
+    of = timeline.windows.of[small]
+    return SmallUpdates(sums(of, None, steps), sums(of, kernels.duration[small], steps), sums(of, need[small], steps))
 
 
 def _behind_backward(timeline: Timeline, types: list[str], type_of: np.ndarray) -> Updates:

@@ -75,3 +75,19 @@ def test_the_report_keeps_its_order_and_its_links() -> None:
     assert found[3].because == ("F2", "F3")
     assert (found[0].explains, found[2].because) == (("F3",), ("F1",))
     assert (found[1].explains, found[2].explains) == (("F4",), ("F4",))
+
+
+@pytest.mark.parametrize(("smaller", "both", "role"), [
+    (4, 304, Role.CONTRIBUTING), (5, 305, Role.ROOT_CAUSE), (0, 340, Role.ROOT_CAUSE),
+])  # fmt: skip
+def test_next_to_nothing_is_no_root_beside_a_cause_of_weight(smaller: float, both: float, role: Role) -> None:
+    """Under half a percent of the step, whatever else is repaired, nobody would see; what a larger one hides counts."""
+    told = [finding(1, 300), finding(2, smaller, severity=Severity.LOW)]
+    found = with_one_root_each(told, whatif({"F1": 300, "F2": smaller, "F1,F2": both}))
+    assert roles(found) == {"verdict-1": Role.ROOT_CAUSE, "verdict-2": role}
+
+
+def test_where_all_causes_give_next_to_nothing_none_is_lesser() -> None:
+    """Then there is no cause of weight beside which they could be trifles."""
+    told = [finding(1, 4), finding(2, 3)]
+    assert with_one_root_each(told, whatif({"F1": 4, "F2": 3, "F1,F2": 7})) == told

@@ -10,7 +10,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from advisor.model import RUN
-from advisor.pipeline import Options, measure
+from advisor.pipeline import Options, advise, measure
+from advisor.ruleset.files.loader import load_rules
 
 ADAM = ("Mul", "Mul", "Add", "Mul", "AddcMul", "Sqrt", "Div", "Sub")
 NAMES = ["operators.update_chain", "operators.update_fused", "operators.update_compute_share", "operators.update_count"]
@@ -98,3 +99,55 @@ def test_other_work_behind_the_backward_pass_is_no_unfused_update(
 ) -> None:
     """A recurring sequence of several elementwise kernels in training it must be, and most of what is there."""
     assert _facts(tmp_path, backward, behind).value("operators.update_chain", RUN) is None
+
+
+def _small(folder: Path, kernels: int, us: float, elements: int) -> Path:
+    """Three steps of 2 ms of multiplications and these updates, one for each weight of so many elements."""
+    rows = [
+        "Step Id,Name,Type,Accelerator Core,Start Time(us),Duration(us),Wait Time(us),Input Shapes,Input Data Types,"
+        "Output Shapes,Output Data Types"
+    ]
+    for step in range(3):
+        at = 1_000_000 + 10_000.0 * step
+        work = [("MatMulV2", "AI_CORE", 500.0, 1024 * 1024)] * 4
+        for kind, core, length, size in [*work, *[("ApplyAdamW", "AI_VECTOR_CORE", us, elements)] * kernels]:
+            rows.append(
+                f'{step},{kind.lower()},{kind},{core},{at:.3f},{length},0,"{size};{size}",BF16;BF16,"{size}",BF16'
+            )
+            at += length
+    folder.mkdir(exist_ok=True)
+    (folder / "kernel_details.csv").write_text("\n".join(rows) + "\n", encoding="utf-8")
+    return folder
+
+
+SMALL = ["operators.update_small_count", "operators.update_small_us", "operators.update_moving_us"]
+
+
+def test_updates_of_small_weights_take_their_time_whatever_their_size(tmp_path: Path) -> None:
+    """A thousand elements in 12 µs move 6 kB: nearly all of that time one kernel for all weights would not need."""
+    facts = measure([_small(tmp_path, 300, 12.0, 1024)], SMALL, Options(jobs=1)).facts
+    assert facts.number("operators.update_small_count", RUN) == 300
+    assert facts.number("operators.update_small_us", RUN) == pytest.approx(3600)
+    assert facts.number("operators.update_moving_us", RUN) == pytest.approx(300 * 3 * 2 * 1024 / 1.6e6, rel=0.6)
+
+
+@pytest.mark.parametrize(("us", "elements"), [(12.0, 2_000_000), (300.0, 1024)])
+def test_updates_that_memory_limits_or_that_last_long_are_not_small(tmp_path: Path, us: float, elements: int) -> None:
+    """12 MB in 12 µs is what the memory carries; what lasts for 300 µs does more than start and stop."""
+    facts = measure([_small(tmp_path, 300, us, elements)], SMALL, Options(jobs=1)).facts
+    assert all(facts.number(name, RUN) is None for name in SMALL)
+
+
+@pytest.mark.parametrize(("kernels", "told"), [(300, True), (20, False)])
+def test_many_small_weights_are_a_cause_even_where_the_device_never_idles(
+    tmp_path: Path, kernels: int, told: bool
+) -> None:
+    """Two thirds of a step without a gap go into three hundred starts; twenty of them are found in every network."""
+    report = advise([_small(tmp_path, kernels, 12.0, 1024)], load_rules(), Options(jobs=1))
+    found = [f for f in report.findings if f.rule == "COMP075"]
+    assert bool(found) is told
+    if told:
+        (finding,) = found
+        assert finding.saving is not None
+        assert finding.saving.us == pytest.approx(3600, rel=0.02)
+        assert report.summary.direction == "computation"
