@@ -39,8 +39,8 @@ KINDS = (
          "(knowledge_base/recording.yaml)", needs=_NEEDS),
     kind("operator_type.working_vectors", "number", "operator_type",
          "vector cores at work in each of its blocks that has several",
-         formula="vector cores of its latest launch that take a tenth of the slowest one's time and more, for each block "
-         "in which one does (knowledge_base/recording.yaml)", needs=_NEEDS),
+         formula="vector cores of its latest launch that take a tenth of the slowest one's time and more, for each "
+         "block in which one does (knowledge_base/recording.yaml)", needs=_NEEDS),
     kind("operator_type.in_blocks_share", "ratio", "operator_type", "part of its duration in which its blocks run",
          formula="slowest block ÷ duration; where no block stands by itself, the cores' time ÷ duration",
          needs="operator_access|kernels"),
