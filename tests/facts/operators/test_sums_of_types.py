@@ -117,6 +117,22 @@ def test_two_statistics_compare_by_their_kernel_time(tmp_path):
     assert "kernel time in the recording" in render(found, "text")
 
 
+def test_two_statistics_name_the_types_that_take_longer(tmp_path):
+    """The same calls, one type of which takes half as long again: it accounts for all of the difference."""
+    slower = (MATMUL[0], MATMUL[1], MATMUL[2], MATMUL[3] * 1.5)
+    found = compare(_report(tmp_path / "before", [MATMUL, SWIGLU]), _report(tmp_path / "after", [slower, SWIGLU]))
+    whole, member = (line for line in found.accounts if not line.rest)
+    assert (whole.fact, member.subject.id) == ("operators.compute_us", MATMUL[0])
+    assert member.difference == pytest.approx(MATMUL[3] / 2) and member.share == pytest.approx(1.0)
+    assert "in the step" not in render(found, "text")
+
+
+def test_a_statistic_beside_steps_is_not_divided(tmp_path):
+    """Of one side a step is known, of the other the sum of a recording: their difference is none."""
+    stepped = _report(tmp_path / "before", [MATMUL, SWIGLU], [(30_000.0, 1_000.0)] * 4)
+    assert not compare(stepped, _report(tmp_path / "after", [MATMUL, SWIGLU])).accounts
+
+
 def _ranks(folder, factors, attention=1.0):
     """A statistic of each rank, whose types take `factors` times as long; the attention `attention` times more."""
     for rank, factor in enumerate(factors):
