@@ -48,13 +48,17 @@ class Change:
 
 def changes(old: FactTable, new: FactTable, worth: float) -> Iterator[Change]:
     """Parts of the step and those who account for them; nothing where the step changed by less than `worth` of
-    itself."""
-    for step, divisions in settings().steps.items():
-        before, after = old.number(step), new.number(step)
+    itself. Where neither side tells how long a step takes: who accounts for the change of a sum."""
+    chosen = settings()
+    wholes = dict(chosen.steps)
+    if not any(table.number(step) for table in (old, new) for step in wholes):
+        wholes = {name: ((name,),) for name in chosen.without_length if name in chosen.members}
+    for whole, divisions in wholes.items():
+        before, after = old.number(whole), new.number(whole)
         if not before or not after:
             continue
         if abs(after - before) > worth * max(before, after):
-            yield from _parts(old, new, _division(step, divisions, old, new), before, after)
+            yield from _parts(old, new, _division(whole, divisions, old, new), before, after)
         return
 
 

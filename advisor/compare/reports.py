@@ -20,7 +20,7 @@ from advisor.compare.model import Cause, Comparison, Matched, Metric, Obstacle
 from advisor.compare.obstacles import obstacles
 from advisor.engine.concluding.summary import about, named
 from advisor.facts.base import FactKind
-from advisor.knowledge.comparison import compared_facts
+from advisor.knowledge.comparison import compared_facts, settings
 from advisor.knowledge.fact_titles import fact_titles
 from advisor.knowledge.without_steps import reworded
 from advisor.knowledge.words import both
@@ -54,7 +54,8 @@ def compare(before: Report, after: Report, *, catalogue: Mapping[str, FactKind] 
     units = {name: kind.unit for name, kind in catalogue.items()}
     outcome = _outcome(step, comparable)
     marked = before.profile.has_steps or after.profile.has_steps
-    where = tuple(changes(old, new, usable.noise)) if usable is not None else ()
+    worth = step.noise if step is not None else settings().limits["least_change"]
+    where = tuple(changes(old, new, worth)) if comparable else ()
     behind = tuple(causes(matched, old, new, usable, _against(where))) if usable is not None else ()
     said = _headline(outcome, step, matched, between, behind, where)
     return Comparison(

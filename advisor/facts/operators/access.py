@@ -37,6 +37,10 @@ KINDS = (
     kind("operator_type.idle_blocks", "count", "operator_type", "blocks that have hardly anything to do",
          formula="blocks of its latest launch that take less than a tenth of the slowest one's time "
          "(knowledge_base/recording.yaml)", needs=_NEEDS),
+    kind("operator_type.working_vectors", "number", "operator_type",
+         "vector cores at work in each of its blocks that has several",
+         formula="vector cores of its latest launch that take a tenth of the slowest one's time and more, for each "
+         "block in which one does (knowledge_base/recording.yaml)", needs=_NEEDS),
     kind("operator_type.in_blocks_share", "ratio", "operator_type", "part of its duration in which its blocks run",
          formula="slowest block ÷ duration; where no block stands by itself, the cores' time ÷ duration",
          needs="operator_access|kernels"),
@@ -59,6 +63,7 @@ class _Access:
     slowest_us: float = 0.0
     mean_us: float = 0.0
     idle_blocks: int | None = None
+    vectors: float | None = None
     alone_us: float = 0.0
     timed_us: float = 0.0
     inside_us: float = 0.0
@@ -101,6 +106,7 @@ def reduce(rank: Rank) -> Accesses | None:
             one.idle_blocks = _idle_blocks(row["block_us"])
             if row["blocks"] == 1:
                 one.alone_us, one.timed_us = one.alone_us + float(row["slowest_us"]), one.timed_us + duration
+        one.vectors = _working_vectors(row["vector_us"])
         if row["fetch_share"] == row["fetch_share"]:
             one.fetch_us, one.fetched_us = (
                 one.fetch_us + duration * float(row["fetch_share"]),
@@ -113,6 +119,15 @@ def _idle_blocks(times: Sequence[float]) -> int:
     """How many of the blocks end as soon as they began, beside others that work."""
     least = section("blocks")["idle_share"] * max(times, default=0.0)
     return sum(time < least for time in times)
+
+
+def _working_vectors(blocks: Sequence[Sequence[float]]) -> float | None:
+    """How many vector cores of a block work; None where no block has two, or none works."""
+    if max(map(len, blocks), default=0) < 2:
+        return None
+    least = section("blocks")["idle_share"] * max(time for times in blocks for time in times)
+    working = [count for times in blocks if (count := sum(time > 0 and time >= least for time in times))]
+    return sum(working) / len(working) if working else None
 
 
 def _of_kernels(rank: Rank) -> Accesses | None:
@@ -159,6 +174,8 @@ def measure(run: Run, facts: FactSet) -> Iterator[Fact]:
                 yield from fact("operator_type.slowest_block_factor", subject, factor, *found.sources)
             if one.idle_blocks is not None:
                 yield from fact("operator_type.idle_blocks", subject, one.idle_blocks, *found.sources)
+            if one.vectors is not None:
+                yield from fact("operator_type.working_vectors", subject, one.vectors, *found.sources)
             if one.blocks_us > 0:
                 share = min(one.inside_us / one.blocks_us, 1.0)
                 yield from fact("operator_type.in_blocks_share", subject, share, *found.sources)

@@ -541,6 +541,48 @@ KINDS = (
     ),
     kind("operators.copying_count", "count", "run rank", "such kernels per step", needs="kernels|operator_types"),
     kind("operators.copying_types", "text", "run", "their types, longest first", needs="kernels|operator_types"),
+    kind(
+        "operators.experts_us",
+        "us",
+        "run rank",
+        "products per step in a network that picks experts in its layers and multiplies for none in a group",
+        needs="kernels|operator_types",
+    ),
+    kind(
+        "operators.experts_share",
+        "ratio",
+        "run rank",
+        "the same as a share of the kernel time",
+        needs="kernels|operator_types",
+    ),
+    kind("operators.experts_count", "count", "run rank", "such products per step", needs="kernels|operator_types"),
+    kind(
+        "operators.experts_layers",
+        "count",
+        "run rank",
+        "passes of its layers per step, backward ones as two",
+        formula="calls of fused attentions + calls of their gradients",
+        needs="kernels|operator_types",
+    ),
+    kind("operators.experts_types", "text", "run", "their types, longest first", needs="kernels|operator_types"),
+    kind(
+        "operators.sizing_us",
+        "us",
+        "run rank",
+        "kernels per step whose result tells how large it is (NonZero, MaskedSelect, Unique)",
+        needs="kernels|operator_types",
+    ),
+    kind(
+        "operators.sizing_share",
+        "ratio",
+        "run rank",
+        "the same as a share of the kernel time",
+        needs="kernels|operator_types",
+    ),
+    kind("operators.sizing_count", "count", "run rank", "such kernels per step", needs="kernels|operator_types"),
+    kind(
+        "operators.sizing_types", "text", "run", "their types, the most frequent first", needs="kernels|operator_types"
+    ),
     kind("operators.attention_types", "text", "run", "types of these kernels", needs="kernels|operator_types"),
     kind("operators.dynamic_share", "ratio", _BOTH, "kernels compiled for any shape (OP State)", needs="kernels"),
     kind(

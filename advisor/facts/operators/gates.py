@@ -1,5 +1,6 @@
 """What one kernel could do and several do, once in each layer: gated activations (Split → Swish → Mul), normalisations
-(Pow → ReduceMean → Rsqrt → Mul), and what none need do: cutting, joining and repeating tensors."""
+(Pow → ReduceMean → Rsqrt → Mul), products of one expert after the other; what none need do: cutting, joining and
+repeating tensors; and what the host waits for to know how large it is."""
 
 from __future__ import annotations
 
@@ -12,14 +13,21 @@ from advisor.basics.arrays import Floats
 from advisor.facts.operators.kinds import (
     ACTIVATIONS,
     activation,
+    is_attention,
+    is_attention_gradient,
+    is_batched_product,
     is_conversion,
     is_fused_gate,
+    is_grouped_product,
     is_halving,
+    is_matrix_product,
     is_mean,
     is_product,
     is_rearranging,
     is_root,
+    is_router,
     is_shift,
+    is_sizing,
     is_square,
     is_transposing,
 )
@@ -41,6 +49,8 @@ class Pieces:
     """What a gate lets through by; see `kinds.ACTIVATIONS`."""
     ordered: bool = False
     """Whether the order of the kernels shows them, not their numbers alone."""
+    layers: Floats | None = None
+    """Forward passes of the layers that they belong to, backward ones as the two that they take."""
     between: str = " → "
     """What stands between the types: an arrow where they follow each other."""
 
@@ -96,6 +106,40 @@ def copies_of(types: Mapping[str, TypeRow]) -> Pieces | None:
         cut = np.sum([row.count for row in halves], axis=0)
         us, count = us - _time(halves, cut, 1, gates.count), count - np.minimum(gates.count, cut)
     return Pieces(count, us, tuple(row.type for row in rows[:_NAMED]), between=", ")
+
+
+def experts_of(types: Mapping[str, TypeRow]) -> Pieces | None:
+    """Products of matrices in a network that picks experts in its layers and multiplies for none of them in a group;
+    None in any other. Who picks the next token does so once in many layers."""
+    if any(map(is_grouped_product, types)):
+        return None
+    attentions = [row for name, row in types.items() if is_attention(name)]
+    grads = [row for row in attentions if is_attention_gradient(row.type)]
+    routers = [row for name, row in types.items() if is_router(name)]
+    products = [row for name, row in types.items() if is_matrix_product(name) and not is_batched_product(name)]
+    if not (attentions and routers and products):
+        return None
+    passes, back = _count(attentions), _count(grads)
+    forward = passes - back
+    if 2 * _count(routers).sum() < forward.sum():
+        return None
+    products.sort(key=lambda row: -float(row.total_us.sum()))
+    us = np.sum([row.total_us for row in products], axis=0)
+    names = tuple(row.type for row in products[:_NAMED])
+    return Pieces(_count(products), us, names, layers=forward + 2 * back, between=", ")
+
+
+def sizing_of(types: Mapping[str, TypeRow]) -> Pieces | None:
+    """What tells by its result how large it is, the most frequent type first; None where nothing does."""
+    rows = sorted((row for name, row in types.items() if is_sizing(name)), key=lambda row: -float(row.count.sum()))
+    if not rows:
+        return None
+    us = np.sum([row.total_us for row in rows], axis=0)
+    return Pieces(_count(rows), us, tuple(row.type for row in rows[:_NAMED]), between=", ")
+
+
+def _count(rows: list[TypeRow]) -> Floats:
+    return np.asarray(np.sum([row.count for row in rows], axis=0)) if rows else np.zeros(1)
 
 
 def _chains(

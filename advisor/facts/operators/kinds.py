@@ -17,7 +17,7 @@ _CUBE = re.compile(r"(?i:matmul|gemm)|^Mm$|Conv[23]?D|Conv2d|Conv3d|FullyConnect
 _FUSED_EXCHANGE = re.compile(
     r"Mat_?mul\w*(All_?Reduce|Reduce_?Scatter|All_?To_?All)|(All_?Gather|All_?To_?All)\w*Mat_?mul|"
     r"Moe\w*(Distribute|Dispatch|Combine)|Dispatch\w*Combine|Notify_?Dispatch|(Dispatch|Combine)_?Normal|"
-    r"Fused_?Deep_?Moe",
+    r"Fused_?Deep_?Moe|Mega_?Moe",
     re.IGNORECASE,
 )
 _ATTENTION = re.compile(
@@ -50,6 +50,10 @@ _SQUARE = re.compile(r"^(aclnn)?(Square|Pows?)(V\d+)?$", re.IGNORECASE)
 _MEAN = re.compile(r"^(aclnn)?(ReduceMean|Mean)(D|V\d+)?$", re.IGNORECASE)
 _ROOT = re.compile(r"^(aclnn)?Rsqrt(V\d+)?$", re.IGNORECASE)
 _SHIFT = re.compile(r"^(aclnn)?Adds(V\d+)?$", re.IGNORECASE)
+_SIZING = re.compile(r"^(aclnn)?(Non_?Zero\w*|Masked_?Select(V\d+)?|Unique\w*|Arg_?Where|Where)$", re.IGNORECASE)
+_ROUTER = re.compile(r"^(aclnn)?(Top_?K|Moe_?Gating)\w*$", re.IGNORECASE)
+_GROUPED = re.compile(r"Grouped_?Mat_?mul|GMM|Moe_?(FFN|Ffn|Expert)|Mega_?Moe|^(aclnn)?Ffn(V\d+)?$", re.IGNORECASE)
+_ATTENTION_GRAD = re.compile(r"Attention\w*Grad", re.IGNORECASE)
 _NO_ATTENTION = re.compile(r"CrossEntropy|Log_?Softmax|Gating|Moe|TopK", re.IGNORECASE)
 _UPDATE = re.compile(
     r"^(Sparse)?Apply(?!Rotary|TopK|Penalt|Bias|Mask|Rope)[A-Z]|^Foreach|^Fused.*(Adam|SGD|Lamb|Lion)|Adam|Momentum|"
@@ -130,6 +134,26 @@ def is_matrix_product(kind: str) -> bool:
 def is_attention(kind: str) -> bool:
     """Whether the type is a fused attention."""
     return bool(_ATTENTION.search(kind))
+
+
+def is_attention_gradient(kind: str) -> bool:
+    """Whether the type is the backward pass of a fused attention."""
+    return bool(_ATTENTION_GRAD.search(kind))
+
+
+def is_sizing(kind: str) -> bool:
+    """Whether how large its result is depends on values: the host must wait for it before it can go on."""
+    return bool(_SIZING.search(kind))
+
+
+def is_router(kind: str) -> bool:
+    """Whether the type picks the largest values, as a layer of experts does for every token."""
+    return bool(_ROUTER.search(kind))
+
+
+def is_grouped_product(kind: str) -> bool:
+    """Whether one kernel does the products of many experts."""
+    return bool(_GROUPED.search(kind)) or is_fused_exchange(kind)
 
 
 def is_batched_product(kind: str) -> bool:

@@ -16,7 +16,7 @@ from advisor.facts.base import FactSet, Family, Run, fact
 from advisor.facts.operators.across import measure_across
 from advisor.facts.operators.beside import most_alone_us
 from advisor.facts.operators.catalogue import KINDS
-from advisor.facts.operators.gates import copies_of, gates_of, norms_of
+from advisor.facts.operators.gates import copies_of, experts_of, gates_of, norms_of, sizing_of
 from advisor.facts.operators.kinds import (
     CUBE_CORES,
     MIXED_CORES,
@@ -443,8 +443,8 @@ def _run_facts(
     yield from fact("operators.attention_types", RUN, ", ".join(_unfused_attention(first)) or None, *first.sources)
 
 
-_PIECES = {"gate": gates_of, "norm": norms_of, "copying": copies_of}
-"""What facts are told of chains that one kernel could do."""
+_PIECES = {"gate": gates_of, "norm": norms_of, "copying": copies_of, "experts": experts_of, "sizing": sizing_of}
+"""What facts are told of chains that one kernel could do, and of what the host waits for."""
 
 
 def _unfused_attention(o: Operators) -> dict[str, float]:
@@ -506,6 +506,8 @@ def _of_rank(o: Operators, per: _Scale, step_us: float | None) -> Iterator[tuple
             yield f"operators.{name}_us", us
             yield f"operators.{name}_share", us / compute
             yield f"operators.{name}_count", per.per_step(pieces.count)
+            if pieces.layers is not None:
+                yield f"operators.{name}_layers", per.per_step(pieces.layers)
     yield "operators.fusible_saving_us", per.per_step(o.small.saving_us)
     if o.dynamic_share is not None:
         yield "operators.dynamic_share", o.dynamic_share

@@ -178,6 +178,7 @@ def read_access(reference: TableRef, columns: Sequence[str] | None, note: Note) 
                     "clock_mhz": launch.clock_mhz, "rated_mhz": launch.rated_mhz,
                     "mean_us": sum(per_core) / len(per_core) if per_core else math.nan,
                     "block_us": tuple(_times_by_block(_most_telling(launch.rows))),
+                    "vector_us": tuple(_vector_times(_most_telling(launch.rows))),
                     "fetch_share": _fetch_waits(launch.rows.get(PIPES, [])),
                     "read_kb": _sum(memory, ("read_main_memory_datas(KB)",)),
                     "write_kb": _sum(memory, ("write_main_memory_datas(KB)",)),
@@ -278,6 +279,15 @@ def _times_by_block(rows: Sequence[Row]) -> list[float]:
         block = row.get("block_id")
         found[block] = max(found.get(block, 0.0), _time(row))
     return list(found.values())
+
+
+def _vector_times(rows: Sequence[Row]) -> list[tuple[float, ...]]:
+    """How long each vector core of a block runs, for every block to which vector cores belong."""
+    found: dict[str | None, list[float]] = {}
+    for row in rows:
+        if (time := _number(row.get(_TIMES[1]))) is not None:
+            found.setdefault(row.get("block_id"), []).append(time)
+    return [tuple(times) for times in found.values()]
 
 
 def _share(rows: Sequence[Row], names: Sequence[str]) -> float | None:

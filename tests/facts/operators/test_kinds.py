@@ -14,7 +14,8 @@ from advisor.sources.streams.kernels import Signature
     ["MatmulAllReduce", "MatmulAllReduceAddRmsNorm", "MatmulReduceScatter", "AllGatherMatmul", "MatmulAlltoAll",
      "AlltoAllAllGatherBatchMatMul", "BatchMatMulReduceScatterAlltoAll", "GroupedMatMulAllReduce",
      "MoeDistributeDispatch", "MoeDistributeCombineV2", "DispatchFFNCombine", "DispatchGmmCombineDecode",
-     "CamMoeDispatchNormal", "CamMoeCombineNormal", "MoeLowLatencyDispatchV2", "NotifyDispatch", "FusedDeepMoe"],
+     "CamMoeDispatchNormal", "CamMoeCombineNormal", "MoeLowLatencyDispatchV2", "NotifyDispatch", "FusedDeepMoe",
+     "MegaMoe"],
 )  # fmt: skip
 def test_kernels_that_communicate_are_no_measure_of_a_card(name):
     """Ranks wait for each other inside of them, so neither speed nor use of the cube unit is judged by their time."""

@@ -25,7 +25,7 @@ def _measured(folder: Path, us: float, vectors: str, cube: float, vector: float)
 def test_half_of_the_vector_cores_can_share_the_work_of_the_others(tmp_path, cube, vector, gain):
     """Two vector cores need half the time, as far as the cube cores do not need longer."""
     finding = _measured(tmp_path, 600.0, "24", cube, vector)
-    assert "one vector core for each cube core" in finding.message.en
+    assert "one of the two vector cores beside each cube core" in finding.message.en
     assert finding.saving is not None and finding.saving.us == pytest.approx(gain * 600.0, rel=0.01)
     assert "__mix__(1, 2)" in finding.remedies[0].action.en
 

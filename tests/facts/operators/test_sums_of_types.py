@@ -117,6 +117,22 @@ def test_two_statistics_compare_by_their_kernel_time(tmp_path):
     assert "kernel time in the recording" in render(found, "text")
 
 
+def test_two_statistics_name_the_types_that_take_longer(tmp_path):
+    """The same calls, one type of which takes half as long again: it accounts for all of the difference."""
+    slower = (MATMUL[0], MATMUL[1], MATMUL[2], MATMUL[3] * 1.5)
+    found = compare(_report(tmp_path / "before", [MATMUL, SWIGLU]), _report(tmp_path / "after", [slower, SWIGLU]))
+    whole, member = (line for line in found.accounts if not line.rest)
+    assert (whole.fact, member.subject.id) == ("operators.compute_us", MATMUL[0])
+    assert member.difference == pytest.approx(MATMUL[3] / 2) and member.share == pytest.approx(1.0)
+    assert "in the step" not in render(found, "text")
+
+
+def test_a_statistic_beside_steps_is_not_divided(tmp_path):
+    """Of one side a step is known, of the other the sum of a recording: their difference is none."""
+    stepped = _report(tmp_path / "before", [MATMUL, SWIGLU], [(30_000.0, 1_000.0)] * 4)
+    assert not compare(stepped, _report(tmp_path / "after", [MATMUL, SWIGLU])).accounts
+
+
 def _ranks(folder, factors, attention=1.0):
     """A statistic of each rank, whose types take `factors` times as long; the attention `attention` times more."""
     for rank, factor in enumerate(factors):
@@ -145,3 +161,30 @@ def test_a_rank_with_larger_inputs_may_be_one(tmp_path):
 def test_ranks_that_differ_by_little_are_alike(tmp_path):
     """Cards differ by a few percent."""
     assert not _ranks(tmp_path, [1.0, 1.05, 0.97])
+
+
+CALLS = "Device_id,Level,API Name,Time(us),Count,Avg(us),Min(us),Max(us),Variance"
+
+
+def _waiting(folder, waits, selected):
+    """Ten steps of a decoder that idles for half of each, with so many waits and operators that select by value."""
+    folder.mkdir(exist_ok=True)
+    lines = ["host,node,launch,21500,860,25,5,90,1", f"host,acl,aclrtSynchronizeStream,190000,{waits},2500,2,8900,1"]
+    (folder / "api_statistic.csv").write_text("\n".join([CALLS, *lines]) + "\n", encoding="utf-8")
+    chosen = [("NonZero", "MIX_AIV", selected, 5.0 * selected)] if selected else []
+    return _report(folder, [MATMUL, SWIGLU, *chosen], [(50_000.0, 50_000.0)] * 10)
+
+
+def test_results_that_size_themselves_are_what_the_host_waits_for(tmp_path):
+    """Six masks a step are turned into indices, and the host waits seven times a step: it must know how many."""
+    report = _waiting(tmp_path, 70, 60)
+    finding = next(f for f in report.findings if f.rule == "SCHED078")
+    assert "NonZero" in _said(finding) and "per step: 6" in _said(finding)
+    assert finding.saving.us_per_step == pytest.approx(19_000)
+    assert report.summary.direction == "scheduling"
+
+
+@pytest.mark.parametrize(("waits", "selected"), [(70, 0), (700, 60), (20, 60)])
+def test_other_waits_are_not_blamed_on_them(tmp_path, waits, selected):
+    """No such operator; ten times as many waits; and fewer waits than such operators, as inside of a graph."""
+    assert not [f for f in _waiting(tmp_path, waits, selected).findings if f.rule == "SCHED078"]

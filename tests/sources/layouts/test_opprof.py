@@ -155,6 +155,49 @@ def test_blocks_without_work_are_counted(tmp_path: Path) -> None:
     assert "more finely" in finding.remedies[0].action.en
 
 
+def _mixed(folder: Path, us: float, blocks: list[tuple[float, ...]]) -> None:
+    """A launch on both kinds of cores whose blocks have vector cores that run for so long, in scalar code alone."""
+    folder.mkdir(parents=True, exist_ok=True)
+    (folder / "OpBasicInfo.csv").write_text(
+        "Op Name,Op Type,Task Duration(us),Block Dim,Mix Block Dim,\n"
+        f"main_kernel_mix_aic,mix,{us},{len(blocks)},{2 * len(blocks)},\n"
+    )
+    rows = [PIPES.replace("aiv_time", "aic_time(us),aiv_time", 1)]
+    for number, times in enumerate(blocks):
+        rows.append(f"{number},cube0,3.4,NA,NA,NA,NA,")
+        rows += [f"{number},vector{at},NA,{time},0.0,{0.99 * time / us},0.0," for at, time in enumerate(times)]
+    (folder / "PipeUtilization.csv").write_text("\n".join(rows) + "\n")
+
+
+def test_vector_cores_without_work_are_told(tmp_path: Path) -> None:
+    """Each block computes on the first of its two vector cores: shared out, the work takes half the time."""
+    _mixed(tmp_path, 83000.0, [(82900.0, 3.2)] * 24)
+    assert _value(tmp_path, "operator_type.working_vectors", "main_kernel") == 1
+    (finding,) = advise([tmp_path], load_rules(config=load_config(None))).findings
+    assert "the other half of the vector cores stays idle" in finding.message.en
+    assert "distributed unevenly" not in finding.message.en
+    assert finding.saving is not None and finding.saving.us == pytest.approx(41500, rel=0.02)
+
+
+@pytest.mark.parametrize(
+    ("blocks", "working"), [([(900.0, 880.0)] * 16 + [(12.0, 9.0)] * 8, 2), ([(900.0,)] * 24, None)]
+)
+def test_blocks_without_work_say_nothing_of_vector_cores(
+    tmp_path: Path, blocks: list[tuple[float, ...]], working: float | None
+) -> None:
+    """What has nothing to do as a whole leaves neither of its cores out; of a single core nobody knows another."""
+    _mixed(tmp_path, 930.0, blocks)
+    assert _value(tmp_path, "operator_type.working_vectors", "main_kernel") == working
+
+
+def test_blocks_that_run_in_rounds_are_told(tmp_path: Path) -> None:
+    """32 blocks of 27 us in a launch of 52: the second round leaves cores idle, which a block a core would not."""
+    _mixed(tmp_path, 52.0, [(27.0, 26.0)] * 32)
+    (finding,) = advise([tmp_path], load_rules(config=load_config(None))).findings
+    assert "lasts 1.9 times as long as its slowest block" in finding.message.en
+    assert "one block for each core" in finding.remedies[0].action.en
+
+
 def test_a_table_of_memory_that_is_something_else_is_no_operator(tmp_path: Path) -> None:
     """Memory.csv is a common name: without blocks in its heading it is none of msprof op's."""
     (tmp_path / "Memory.csv").write_text("time,used\n1,2\n")
