@@ -103,8 +103,8 @@ KINDS = (
          needs=_NEEDS),
     kind("link.transport", "text", "link", "HCCS, RDMA, PCIE, …", needs=_NEEDS),
     kind("link.message_bytes", "bytes", "link", "mean size of its messages", needs=_NEEDS),
-    kind("link.listed_transfers", "count", "link", "transfers that the files list of it, by which it is judged; of links that "
-         "are slow now and then the slow ones", needs=_NEEDS),
+    kind("link.listed_transfers", "count", "link", "transfers that the files list of it, by which it is judged; of "
+         "a link that is slow now and then the slow ones", needs=_NEEDS),
     kind("link.transfer_us", "us", "link", "time it transfers, per step", needs=_NEEDS),
     kind("link.slow_transfers", "count", "link", "its slow transfers among those that the files list, of links that "
          "are slow now and then", needs=_NEEDS),
