@@ -303,6 +303,11 @@ def _about(subject: Subject) -> Text:
     return both("summary.about", kind=both(f"headline_kinds.{subject.kind}"), id=subject.id)
 
 
+def _origin(finding: Finding, findings: Sequence[Finding]) -> Finding:
+    """What a symptom follows from, where that is known: it is not told as if nothing were behind it."""
+    return next((f for f in findings if f.id in finding.because), finding)
+
+
 def _without_cause(
     findings: Sequence[Finding],
     checks: Sequence[Check],
@@ -315,7 +320,8 @@ def _without_cause(
     judged = sum(check.outcome in (Outcome.PASS, Outcome.FAIL) for check in checks)
     blind = sum(check.outcome == Outcome.NO_DATA for check in checks)
     if serious and serious[0].direction is not Direction.EVIDENCE and breakdown:
-        found = both("summary.finding", title=serious[0].title, about=_about(serious[0].subject))
+        known = _origin(serious[0], findings)
+        found = both("summary.finding", title=known.title, about=_about(known.subject))
         return "undetermined", both("summary.beside", finding=found)
     if serious or step_us is None or not judged or not breakdown:
         why = serious[0].title if serious else both("summary.too_little")

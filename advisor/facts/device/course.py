@@ -316,13 +316,14 @@ def _chain(kernels: Kernels, communication: Mask, inside: Ints, step: str) -> Ch
     origin = int(min(kernels.start[talks[0]], kernels.start[work[0]]))
     begin, end = (kernels.start - origin) / 1000, (kernels.end - origin) / 1000
     talk_begin, talk_end = begin[talks], end[talks]
-    edges = np.sort(np.concatenate((talk_begin, talk_end)))
     events: list[tuple[float, str, float, float, float, int]] = []
     """(start, name, busy, gap, lag, place of the releasing collective among `talks`)"""
     at = 0
     ends = np.maximum.accumulate(end[work])
     starts, stops, frees = begin[work].tolist(), end[work].tolist(), ends.tolist()
-    between = np.searchsorted(edges, begin[work], "right").tolist()
+    # what a collective's end lets start lies behind that end, though rounding has it start a little before
+    parted = np.searchsorted(np.sort(talk_begin), begin[work], "right")
+    between = (parted + np.searchsorted(np.sort(talk_end), begin[work] + ROUNDING_US, "right")).tolist()
     while at < len(work):
         first = at
         start = starts[first]

@@ -64,9 +64,15 @@ def test_links_and_ranks_at_hand_give_back_nothing_of_the_wait_for_an_absent_ran
     assert faster is not None and faster < 0.05 * step
 
 
-def test_a_host_that_waits_for_a_collective_launches_a_little_behind_its_end(tmp_path: Path) -> None:
-    """Rank 1 arrives 40 ms late at a reduction whose result both hosts read; they launch again 0.4 ms behind it. Rank 0
-    starts with it, so the step gains what rank 1 computes less."""
+@pytest.mark.parametrize(
+    ("beside", "behind"), [(0.0, 400.0), (50.0, -0.01)], ids=["a host that waits", "a start rounded to before the end"]
+)
+def test_what_starts_about_when_a_collective_ends_was_waiting_for_it(
+    tmp_path: Path, beside: float, behind: float
+) -> None:
+    """Rank 1 arrives 40 ms late at a reduction whose result both ranks need: their hosts launch again 0.4 ms behind it,
+    or a kernel that a stream holds back starts with its end, which is rounded to a little later, while a small kernel
+    ran beside it. Rank 0 starts with it, so the step gains what rank 1 computes less."""
     head = "Step Id,Name,Type,Accelerator Core,Start Time(us),Duration(us),Wait Time(us)"
     for rank in (0, 1):
         rows, times = [head], ["Device_id,Step,Computing,Communication(Not Overlapped),Overlapped,Communication,Free"]
@@ -77,9 +83,11 @@ def test_a_host_that_waits_for_a_collective_launches_a_little_behind_its_end(tmp
                 f"{step},MatMul,MatMulV2,AI_CORE,{begin},{computes},0",
                 f"{step},hcom_allReduce__123_{step}_1,hcom_allReduce_,COMMUNICATION,{begin + computes},"
                 f"{55_000 - computes},0",
-                f"{step},Add,Add,AI_VECTOR_CORE,{begin + 55_400},10000,0",
+                *([f"{step},Cast,Cast,AI_VECTOR_CORE,{begin + computes},{beside},0"] if beside else []),
+                f"{step},Add,Add,AI_VECTOR_CORE,{begin + 55_000 + behind:.2f},10000,0",
             ]
-            times.append(f"{rank},{step},{computes + 10_000},{55_000 - computes},0,{55_000 - computes},400")
+            alone = 55_000 - computes - beside
+            times.append(f"{rank},{step},{computes + beside + 10_000},{alone},{beside},{55_000 - computes},400")
         output = tmp_path / f"host_{rank}_20240101000000000_ascend_pt" / "ASCEND_PROFILER_OUTPUT"
         output.mkdir(parents=True)
         (output.parent / f"profiler_info_{rank}.json").write_text("{}")

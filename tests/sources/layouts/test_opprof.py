@@ -141,7 +141,7 @@ def test_units_that_fill_a_short_kernel_are_worked_on(tmp_path: Path) -> None:
     table = tmp_path / "PipeUtilization.csv"
     table.write_text(table.read_text().replace(",0.1,", ",0.64,"))
     (finding,) = advise([tmp_path], load_rules(config=load_config(None))).findings
-    assert "together they fill the time" in finding.message.en
+    assert "Together they fill the time" in finding.message.en
     assert "at the same time" in finding.remedies[0].action.en
     assert "too short" not in finding.remedies[0].action.en
 
