@@ -22,7 +22,7 @@ MODULES = (
     "cluster.steps.slow_steps", "cluster.steps.at_times", "cluster.links", "cluster.own_links",
     "cluster.stages", "collectives.allreduce", "collection.environment",
     "collectives.transfers", "operators.cores", "operators.access",
-    "compat.mindinsight", "account.spending", "account.utilisation",
+    "compat.mindinsight", "account.freed", "account.spending", "account.utilisation",
 )  # fmt: skip
 """Modules of `facts/` that export FAMILIES, in the order in which their measures run."""
 

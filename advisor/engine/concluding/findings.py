@@ -55,7 +55,7 @@ def build(
     """The finding of one match. Raises where a text cannot be filled in: the outcome is then error."""
     rule = draft.rule
     scope = Scope(rule, draft.subject, facts, catalogue)
-    stake = _stake(rule, scope, facts)
+    stake = _stake(rule, draft.subject, scope, facts)
     variables = Variables(scope)
     confidence, doubts = _confidence(rule, scope, findings, variables, facts)
     remedies = tuple(_remedies(rule, scope, rules.remedies, facts, variables))
@@ -120,10 +120,11 @@ MOST = limit("slow_steps", "most")
 """Part of a loss that one step must have alone for it to be that step's event."""
 
 _EVERYWHERE = ("run", "operator_type")
-"""What these lose they lose in each micro-batch of every stage: the bubble shrinks with it, and a bound counts that."""
+"""What these lose they lose in each micro-batch of every stage, unless ranks are named that alone lose it: the bubble
+shrinks with it, and a bound counts that."""
 
 
-def _stake(rule: Rule, scope: Scope, facts: FactSet) -> Saving | None:
+def _stake(rule: Rule, subject: Subject, scope: Scope, facts: FactSet) -> Saving | None:
     """What the rule says is saved or at stake: never negative, never more than the step."""
     if rule.saving is None:
         return None
@@ -138,7 +139,8 @@ def _stake(rule: Rule, scope: Scope, facts: FactSet) -> Saving | None:
     if not step and row:  # what the tables of the device tell is of a row, which may hold several steps
         step = step_time(facts) or row
         amount *= step / row
-    if rule.direction is Direction.COMPUTATION and _is_open(rule.saving) and rule.subject_kind in _EVERYWHERE:
+    everywhere = rule.subject_kind in _EVERYWHERE and not subject.ranks
+    if rule.direction is Direction.COMPUTATION and _is_open(rule.saving) and everywhere:
         amount /= 1 - (facts.number("pipeline.bubble_minimum_share", RUN) or 0.0)
     if step:
         amount = min(amount, step)

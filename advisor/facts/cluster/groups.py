@@ -7,7 +7,7 @@ for all of it at once; without kernels the pipeline's schedule, else how much la
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 
 import numpy as np
 
@@ -174,11 +174,18 @@ def _waited_for(slow: Sequence[Lateness], layout: Partition) -> float:
 
 def _scheduled(run: Run, late: Iterable[Lateness], layout: Partition) -> float | None:
     """What the pipeline's step gains where these ranks compute as long as their peers, by its schedule; None where the
-    ranks are late from something else, or where neither files nor bubbles tell the micro-batches."""
-    balance = accounts(run)
-    if balance is None or (layout.pipeline or 1) < 2 or {entry.cause for entry in late} != {"compute"}:
+    ranks are late from something else, or where no schedule tells."""
+    if (layout.pipeline or 1) < 2 or {entry.cause for entry in late} != {"compute"}:
         return None
-    over = {entry.rank: max(entry.parts["compute"], 0.0) for entry in late}
+    return with_less_work(run, {entry.rank: max(entry.parts["compute"], 0.0) for entry in late})
+
+
+def with_less_work(run: Run, over: Mapping[int, float]) -> float | None:
+    """What the pipeline's step gains where these ranks compute so much less (rank -> microseconds a step), by its
+    schedule; None where there is none, or where neither files nor bubbles tell the micro-batches."""
+    balance, layout = accounts(run), partition(run)
+    if balance is None or (layout.pipeline or 1) < 2:
+        return None
     computing = {r: float(us) for r, us in zip(balance.ranks, np.nanmedian(balance.compute, axis=1), strict=True)}
     stages = [[r for r in members if r in computing] for members in layout.peers().values()]
     if len(stages) != layout.pipeline or not all(stages):

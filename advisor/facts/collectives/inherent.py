@@ -13,6 +13,7 @@ from typing import Any
 
 import numpy as np
 
+from advisor.basics.arrays import Floats
 from advisor.facts.base import Run, computed
 from advisor.facts.collectives.exchanges import EXCHANGES, Exchanges
 from advisor.facts.collectives.exposure import joints
@@ -66,37 +67,39 @@ def link_rates(run: Run) -> dict[str, float]:
 @computed
 def needed_parts(run: Run) -> dict[str, float]:
     """Purpose -> part of the transfer of its collectives that their bytes need at the links' speed; without those of
-    which no bytes are told."""
+    which no bytes are told. A ring moves at its slowest hop: of members with links of several transports, the one whose
+    bytes need longest counts."""
     exchanges, layout, rates = run.each(EXCHANGES), partition(run), link_rates(run)
     needed: dict[str, float] = defaultdict(float)
     taken: dict[str, float] = defaultdict(float)
     for joint in joints(run):
         role = layout.purpose(joint.kind, joint.group)
-        transport, at_once = _links(joint, exchanges)
-        if transport not in rates:
-            continue
+        speeds = _speeds(joint, exchanges, rates)
         sized = np.isfinite(joint.size_bytes).any(axis=1)
-        if not sized.any():
+        if not np.isfinite(speeds).any() or not sized.any():
             continue
-        least = np.nanmax(joint.size_bytes[sized], axis=1) / (rates[transport] * at_once) * 1e6
+        most = np.nanmax(joint.size_bytes[sized], axis=1)  # what ranks book of one collective differs by its algorithm
+        least = most / np.nanmin(speeds) * 1e6
         took = joint.transfer_us[sized]
         needed[role] += float(np.minimum(least, took).sum()) * joint.per_step
         taken[role] += float(took.sum()) * joint.per_step
     return {role: needed[role] / us for role, us in taken.items() if us > 0}
 
 
-def _links(joint: Joint, exchanges: Mapping[int, Exchanges]) -> tuple[str, float]:
-    """What mostly moves the bytes of these operations, empty where it is not told, and over how many links at once:
-    the time of all links ÷ the time in which any of them moved."""
-    found: Counter[str] = Counter()
-    together: list[np.ndarray] = []
+def _speeds(joint: Joint, exchanges: Mapping[int, Exchanges], rates: Mapping[str, float]) -> Floats:
+    """Bytes per second that each member's links carry in these operations: of what mostly moves its bytes, over as many
+    links at once as there are: the time of all links ÷ the time in which any of them moved. NaN where not told."""
+    mostly: list[str] = []
+    together: dict[str, list[Floats]] = defaultdict(list)
     for rank in joint.ranks:
-        ex = exchanges[rank]
+        ex, name = exchanges[rank], ""
         if ex.transport and joint.group in ex.groups:
             mine = (ex.group == ex.groups.index(joint.group)) & (ex.kinds() == joint.kind)
-            found.update(name for name in np.array(ex.transport)[mine].tolist() if name)
+            found = Counter(each for each in np.array(ex.transport)[mine].tolist() if each)
+            name = found.most_common(1)[0][0] if found else ""
             known = mine & (ex.transport_us > 0) & (ex.transit_us > 0)
-            together.append(ex.transport_us[known] / ex.transit_us[known])
-    links = np.concatenate(together) if together else np.empty(0)
-    name = found.most_common(1)[0][0] if found else ""
-    return name, max(float(np.median(links)), 1.0) if links.size else 1.0
+            together[name].append(ex.transport_us[known] / ex.transit_us[known])
+        mostly.append(name)
+    at_once = {name: np.concatenate(parts) for name, parts in together.items()}
+    links = {name: max(float(np.median(each)), 1.0) if each.size else 1.0 for name, each in at_once.items()}
+    return np.array([rates.get(name, np.nan) * links.get(name, 1.0) for name in mostly], np.float64)

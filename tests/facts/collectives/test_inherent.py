@@ -39,6 +39,16 @@ def test_what_the_bytes_need_does_not_grow_with_the_time_they_take(tmp_path: Pat
     assert needed * step == pytest.approx(took / slower, rel=0.25)
 
 
+def test_a_ring_between_hosts_needs_what_its_slowest_hop_takes(tmp_path: Path) -> None:
+    """Most ranks of a ring over two hosts have fast links; it moves at the pace of the two hops between the hosts, and
+    at their speed its bytes need what they take."""
+    ring = replace(SMALL, data=8, ranks_per_host=4, gradient_mb_per_layer=60.0, hccs_gb_s=60.0, rdma_gb_s=20.0)
+    facts, _ = facts_of(ring, tmp_path)
+    took, needed = (facts.number(f"communication.exposed_{name}_share", RUN) for name in ("transfer", "needed"))
+    assert took is not None and needed is not None
+    assert took > 0.1 and 0.8 * took < needed <= took
+
+
 def test_experts_exchange_tokens_and_redistribute_nothing(tmp_path: Path) -> None:
     """AlltoAll between data-parallel ranks is expert parallelism: told as such, and no sharding strategy is blamed."""
     write_profile(simulate(replace(SMALL, gradient_mb_per_layer=120.0)), tmp_path)
