@@ -124,8 +124,8 @@ def _said(item: Evidence, match: re.Match[str], lang: str, symptom: bool) -> str
     limit = match["limit"]
     if _is_own_limit(match) and isinstance(item.value, (int, float)):
         limit = show(float(limit), item.unit, None if match["origin"] else EXACT)
-    if not _VALUE.match(limit) or (match["op"] == "==" and isinstance(item.value, str)):
-        return ""
+    if not _VALUE.match(limit) or (match["op"] in ("==", "!=") and isinstance(item.value, str)):
+        return ""  # a word says itself, and with that what it is not
     if symptom and own and match["op"] not in ("==", "!="):
         return word(lang, "conditions.limit", limit=_about(limit, lang))
     if not own and match["value"].replace(NBSP, " ") != show(item.value, item.unit).replace(NBSP, " "):

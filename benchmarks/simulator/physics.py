@@ -334,6 +334,9 @@ class _Course:
                     op.launch = host
                     host += cost
                     op.launched = host
+                if s.fetches_late:
+                    ops[0].launch = float(begin[rank])
+                    ops[0].launched = ops[0].launch + launch_cost[0]
                 step_spans.append(StepSpan(float(begin[rank]), host, wait))
             self.execute(programs, device_free)
             for rank, ops in enumerate(programs):

@@ -77,6 +77,8 @@ class Scenario:
     """1 is a quiet cluster, 2 twice that."""
     synchronous: bool = True
     """The host waits for the device at the end of each step (prints the loss); else it runs ahead."""
+    fetches_late: bool = False
+    """The loop launches its first operation before it asks for the batch, as one that clears its gradients first."""
     warm_up: bool = False
     """The first recorded step compiles and opens connections."""
     reduced_each_pass: bool = False

@@ -35,6 +35,29 @@ def test_a_condition_that_held_is_said_as_it_held(condition, unit, text):
     assert standing(Evidence("a.b", 1.0, unit, condition), "en").replace("\xa0", " ") == text
 
 
+@pytest.mark.parametrize(
+    "condition",
+    [
+        "pattern = scattered != until",
+        "== scattered",
+        "!= once",
+        "in [scattered, once]",
+        "pattern = scattered in [once]",
+    ],
+)
+def test_a_word_says_itself(condition):
+    """Which word a rule asked for, and which not, is the rule's own matter: `explain` tells it."""
+    assert standing(Evidence("step.slow_pattern", "scattered", "text", condition), "en") == ""
+
+
+def test_among_which_words_a_name_had_to_be_is_not_said_of_a_number_beside_it():
+    """The clause of one name about words leaves that of the other about steps as it is."""
+    count = Evidence(
+        "step.slow_count", 4, "count", "part = host in [start, host, idle], part = host != start, seen = 4 > 3"
+    )
+    assert line(count, (count,), "en") == "4 (above 3)"
+
+
 def test_a_quantity_above_its_limit_is_the_symptom_and_the_rest_points_to_the_cause():
     """Readers look for what is wrong first; what rules other causes out is another list."""
     share = Evidence("rank.computing_excess_share", 0.21, "ratio", ">= 0.03")

@@ -11,6 +11,7 @@ from advisor.basics.arrays import Floats
 from advisor.facts.base import Run, computed
 from advisor.facts.cluster.peers import kernel_speeds, others_median
 from advisor.facts.device.course import COURSE, Course
+from advisor.facts.host.timeline import IDLE
 from advisor.facts.recording.limits import section
 from advisor.facts.step.alike import alike
 from advisor.facts.step.times import StepTimes
@@ -40,6 +41,9 @@ class Accounts:
     """Ranks with steps that were measured in another way than those of most."""
     prepared: Floats | None = None
     """From the step's beginning on the host to its first kernel; NaN where not told."""
+    within: Floats | None = None
+    """The part of `data` between kernels of the step: a loop that launches something before it asks for its batch waits
+    there, and its timeline names the loader."""
 
     def synchronous(self, rows: list[int]) -> bool:
         """Whether these ranks' steps are of one length, as those of one job are: else they cannot be compared. One step
@@ -105,11 +109,23 @@ def accounts(run: Run) -> Accounts | None:
     else:
         data, host = np.full(time.shape, np.nan), np.nan_to_num(idle)
     known = bool(np.isfinite(data).any())
+    within = np.minimum(_fetched_within(run, ranks, steps), host) if known else np.zeros(host.shape)
     sources = {rank: times[rank].sources for rank in ranks}
     return Accounts(
-        ranks, steps, time, computing, np.nan_to_num(data), host, exposed, idle, known, sources, left_out,
-        table("preparing"),
+        ranks, steps, time, computing, np.nan_to_num(data) + within, host - within, exposed, idle, known, sources,
+        left_out, table("preparing"), within,
     )  # fmt: skip
+
+
+def _fetched_within(run: Run, ranks: list[int], steps: list[str]) -> Floats:
+    """Waits for the loader between kernels of a step, rank by step, microseconds; 0 where no timeline tells."""
+    found = np.zeros((len(ranks), len(steps)))
+    for row, rank in enumerate(ranks):
+        idle = run.each(IDLE).get(rank)
+        if idle is not None and idle.loader_within_us is not None:
+            told = dict(zip(idle.steps, idle.loader_within_us.tolist(), strict=True))
+            found[row] = [told.get(step, 0.0) for step in steps]
+    return found
 
 
 def beyond_work(fused: Floats, ranks: list[int], speeds: Mapping[int, float]) -> Floats:

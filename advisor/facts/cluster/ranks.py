@@ -276,7 +276,8 @@ def _most_for_data(facts: FactSet, subject: Subject, fetching_us: float, *, lone
     """The most that a rank can wait for data, microseconds a step; None where no file bounds it.
 
     The loop fetches its batch within the step that the profiler marks, so a wait for data lies between the step's begin
-    on the host and its first kernel, which is Preparing, and within the time that the loader or the iterator recorded.
+    on the host and its first kernel, which is Preparing, or under the loader's call between kernels, and within the
+    time that the loader or the iterator recorded.
     Where the host runs ahead, Preparing is longer than a step and bounds nothing that is shorter. Idle stretches lie
     between kernels: that of a `lone` step before the first kernel of all is none of them, and what the loader takes of
     the others bounds nothing."""
@@ -284,6 +285,8 @@ def _most_for_data(facts: FactSet, subject: Subject, fetching_us: float, *, lone
     if facts.value("data.mode", subject) == "iterator":  # a device that takes batches from its queue waits by itself
         names.append("data.wait_us")
     told = {name: facts.number(name, subject) for name in names}
+    if told["step.preparing_us"]:
+        told["step.preparing_us"] += facts.number("timeline.loader_within_us", subject) or 0.0
     if lone:
         del told["timeline.loader_idle_us"]
     bounds = [us for name, us in told.items() if us is not None and (us > 0 or name != "step.preparing_us")]

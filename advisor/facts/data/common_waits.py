@@ -1,31 +1,54 @@
-"""What every rank that loads waits for its loader: the part of the starvation that no single rank explains."""
+"""What ranks wait for their loaders beyond what any single rank explains: what all that load wait alike, and what
+several ranks wait in turn."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator
 
+from advisor.basics.units import rank_list
 from advisor.facts.base import FactSet, Family, Run, fact, kind
+from advisor.facts.cluster.accounts import accounts
+from advisor.facts.collectives.exchanges import EXCHANGES
+from advisor.facts.data.common_pace import common_pace
+from advisor.facts.device.course import COURSE
+from advisor.facts.host.timeline import IDLE
+from advisor.facts.step.times import STEPS
 from advisor.model import RUN, Fact, Subject
 
 _FIRST = 0
 """The pipeline stage that takes in batches; a later one gets what the stage before it sends."""
 
+_NEEDS = "steps|step_phases|cluster_phases|kernels"
 KINDS = (
     kind("timeline.loader_common_us", "us", "run",
          "time per step in which nothing ran while the loop waited for the loader, on every rank that loads",
          formula="lowest of timeline.loader_idle_us over the ranks of the first pipeline stage; absent where one of "
                  "them has no timeline", needs="trace"),
+    kind("loaders.several_us", "us", "run", "what the mean step gains with the loaders of several ranks mended, where "
+         "no single one gives nearly all of it",
+         formula="each step without the waits of the fewest ranks that together give nine tenths of what all give",
+         needs=_NEEDS),
+    kind("loaders.alone_us", "us", "run", "what mending one of them gives at most", needs=_NEEDS),
+    kind("loaders.ranks", "text", "run", "these ranks", needs=_NEEDS),
 )  # fmt: skip
 
 
 def measure(run: Run, facts: FactSet) -> Iterator[Fact]:
-    """The wait that is left where the ranks that wait longer wait as the others do."""
+    """The wait that is left where the ranks that wait longer wait as the others do, and what several cost in turn."""
     subjects = [Subject("rank", str(rank.rank), (rank.rank,)) for rank in run.ranks]
     loading = [each for each in subjects if (facts.number("rank.stage", each) or _FIRST) == _FIRST]
     waits = [facts.number("timeline.loader_idle_us", each) for each in loading]
     known = [us for us in waits if us is not None]
     if len(known) > 1 and len(known) == len(waits):
         yield from fact("timeline.loader_common_us", RUN, min(known), samples=len(known))
+    pace, balance = common_pace(run), accounts(run)
+    if pace is not None and balance is not None:
+        sources, n = balance.sources.get(pace.ranks[0], ()), len(pace.gains)
+        yield from fact("loaders.several_us", RUN, pace.gain_us, *sources, samples=n)
+        yield from fact("loaders.alone_us", RUN, float(pace.alone_us), *sources, samples=n)
+        yield from fact("loaders.ranks", RUN, rank_list(pace.ranks), *sources, samples=n)
 
 
-FAMILIES = (Family("common_waits", KINDS, measure, after=("timeline", "parallelism")),)
+FAMILIES = (
+    Family("common_waits", KINDS, measure, uses=(STEPS, EXCHANGES, COURSE, IDLE), after=("timeline", "parallelism")),
+)

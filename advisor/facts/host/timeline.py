@@ -11,18 +11,18 @@ from dataclasses import dataclass
 import numpy as np
 
 from advisor.basics.arrays import Floats
-from advisor.basics.intervals import covered, union
+from advisor.basics.intervals import union
 from advisor.facts.base import FactSet, Family, Reduction, Run, fact, kind
 from advisor.facts.cluster.peers import held_by_most
 from advisor.facts.device.clock import clock_of, felt_drop
 from advisor.facts.device.kernel_time import Timeline, busy, idle_stretches, sums, timeline_of
 from advisor.facts.host.graph_calls import own_code_us
+from advisor.facts.host.loader_waits import loader_waits
 from advisor.facts.host.owners import COVERS, Owners
 from advisor.facts.host.pace import CALLS, LOADER, slow_hosts
 from advisor.facts.host.synchronised import synchronised_us
 from advisor.facts.operators.access import ACCESS
 from advisor.facts.operators.operators import scale
-from advisor.facts.recording.between import FRAMEWORKS
 from advisor.facts.recording.limits import section
 from advisor.facts.recording.overhang import tell_apart, tell_overhang, tell_steps, tell_unlinked
 from advisor.facts.step.from_kernels import reduce as reduce_steps
@@ -108,6 +108,14 @@ KINDS = (
         "time per step in which nothing ran while the loop waited for the loader's next batch",
         formula="idle stretches ∩ host events of DataLoader.__next__ or GetNext; 0 where the host's events tell of "
         "something else",
+        needs="trace",
+    ),
+    kind(
+        "timeline.loader_within_us",
+        "us",
+        _BOTH,
+        "part of it that lies between kernels of the step, not before its first one: the loop fetches its batch after "
+        "it has launched something, or several batches a step",
         needs="trace",
     ),
     kind("timeline.loader_idle_share", "ratio", _BOTH, "the same, share of the windows", needs="trace"),
@@ -207,6 +215,8 @@ class Idle:
     felt_drop: float | None = None
     """Part of the computing time that lower clocks added, as its own kernels tell."""
     synchronised_us: Floats | None = None
+    loader_within_us: Floats | None = None
+    """The part of `loader_us` between kernels of the step."""
 
 
 IDLE = Reduction("timeline", Idle)
@@ -234,6 +244,8 @@ def reduce(rank: Rank) -> Idle | None:
     long = length >= LONG_US
     owners = None if trace is None else Owners(trace, running, int(windows.start[0]), int(windows.end.max()))
     gaps = tuple(_gaps(timeline, owners, start, end, step))
+    owned = any(gap.host for gap in gaps)
+    waits = None if trace is None else loader_waits(trace, owned, start, end, step, windows.end)
     return Idle(
         windows.names,
         (windows.end - windows.start) / 1000,
@@ -242,12 +254,13 @@ def reduce(rank: Rank) -> Idle | None:
         sums(step[long], None, steps),
         gaps,
         None if trace is None else _collections(timeline, trace),
-        None if trace is None else _loading(trace, gaps, start, end, step, steps),
+        None if waits is None else waits.us,
         None if trace is None else own_code_us(trace, start, end, step, steps),
         None if trace is None else clock_of(trace, running),
         (rank.source("kernels", "start_ns", "duration_us", steps=windows.names),),
         None if trace is None else felt_drop(trace, timeline),
         None if trace is None else synchronised_us(trace, start, end, step, steps, LONG_US),
+        None if waits is None else waits.within_us,
     )
 
 
@@ -267,13 +280,14 @@ def _from_lanes(rank: Rank) -> Idle | None:
         Gap(rows[int(step[i])].step, int(start[i]), float(length[i]), "", "", *owners.of(int(start[i]), int(end[i])))
         for i in np.argsort(start - end, kind="stable")[:GAPS].tolist()
     )  # fmt: skip
-    steps = len(rows)
+    steps, waits = len(rows), loader_waits(trace, any(gap.host for gap in gaps), start, end, step, last)
     return Idle(
         tuple(row.step for row in rows), (last - first) / 1000, sums(step, length, steps),
         sums(step[long], length[long], steps), sums(step[long], None, steps), gaps, None,
-        _loading(trace, gaps, start, end, step, steps), own_code_us(trace, start, end, step, steps),
+        None if waits is None else waits.us, own_code_us(trace, start, end, step, steps),
         clock_of(trace, running), found.sources,
         synchronised_us=synchronised_us(trace, start, end, step, steps, LONG_US),
+        loader_within_us=None if waits is None else waits.within_us,
     )  # fmt: skip
 
 
@@ -303,25 +317,6 @@ def _collections(timeline: Timeline, trace: Trace) -> Floats | None:
     step = np.clip(np.searchsorted(windows.start, host.start[chosen], side="right") - 1, 0, len(windows.names) - 1)
     length = (host.end[chosen] - host.start[chosen]) / 1000
     return sums(step, length, len(windows.names))
-
-
-def _loading(
-    trace: Trace, gaps: tuple[Gap, ...], start: np.ndarray, end: np.ndarray, step: np.ndarray, steps: int
-) -> Floats | None:
-    """Idle time a step under the loop's call for a batch: none where all of its calls were too short to be kept. None
-    where host events tell neither of it nor of the gaps: a timeline without the framework's own events says nothing of
-    a loader."""
-    host = trace.host
-    chosen = np.array([bool(LOADER.search(name)) for name in host.names], bool)[host.name]
-    recorded = any(process in FRAMEWORKS for process, _ in trace.activities)
-    called = any(seen.count and LOADER.search(name) for (_, name), seen in trace.activities.items())
-    if not chosen.any() and not called and not (recorded and any(gap.host for gap in gaps)):
-        return None
-    calls = union(host.start[chosen], host.end[chosen])
-    found = sums(step, (covered(calls, end) - covered(calls, start)) / 1000, steps)
-    if steps > 1:
-        found[-1] = np.nan  # a window ends with the next step's first kernel, and nothing follows the last
-    return found
 
 
 def _clock_facts(run: Run) -> Iterator[Fact]:
@@ -364,6 +359,8 @@ def measure(run: Run, facts: FactSet) -> Iterator[Fact]:
             row["timeline.loader_idle_us"] = float(np.nanmean(waits)) * per.chosen.sum() / per.steps
             if window > 0:
                 row["timeline.loader_idle_share"] = row["timeline.loader_idle_us"] / window
+        if idle.loader_within_us is not None:
+            row["timeline.loader_within_us"] = per.per_step(idle.loader_within_us)
         if idle.own_us is not None:
             row["timeline.own_code_us"] = per.per_step(idle.own_us)
             if window > 0:

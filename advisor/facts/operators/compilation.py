@@ -14,6 +14,7 @@ from advisor.basics.intervals import measure as length_of
 from advisor.basics.intervals import union
 from advisor.facts.base import FactSet, Family, Reduction, Run, fact, kind
 from advisor.facts.device.kernel_time import timeline_of
+from advisor.facts.host.timeline import IDLE, Idle
 from advisor.facts.operators.reduction import OPERATORS
 from advisor.facts.step.steps import steady
 from advisor.facts.step.times import STEPS
@@ -41,6 +42,17 @@ KINDS = (
         formula="union of host events of 100 us and more whose name says compile",
         needs="trace",
     ),
+    kind(
+        "compile.step_loader_us",
+        "us",
+        "step",
+        "how long nothing ran in the first step while the loop waited for its next batch, on the rank that waits "
+        "longest",
+        needs="trace",
+    ),
+    kind("compile.first_step", "text", "run", "the first step, where a timeline shows its loader", needs="trace"),
+    kind("compile.first_excess_us", "us", "run", "compile.step_excess_us of it", needs="trace"),
+    kind("compile.first_batch_us", "us", "run", "compile.step_loader_us of it", needs="trace"),
     kind("compile.steady_us", "us", "run", "time per steady step in which the host compiled", needs="trace"),
     kind("compile.steady_share", "ratio", "run", "the same, share of the step", needs="trace"),
     kind("compile.steady_count", "count", "run", "compilations of 100 us and more per steady step", needs="trace"),
@@ -166,6 +178,22 @@ def _first_step(run: Run, found: dict[int, Compilations]) -> Iterator[Fact]:
         host = [seen.by_step[name][0] for seen in found.values() if name in seen.by_step]
         if found:
             yield from fact("compile.step_host_us", subject, float(np.median(host)) if host else 0.0)
+        waits = [w for idle in run.each(IDLE).values() if (w := _awaiting_batch(idle, name)) is not None]
+        if not waits:
+            continue
+        yield from fact("compile.step_loader_us", subject, max(waits), *sources[name], samples=len(waits))
+        if len(ratios) == 1:
+            yield from fact("compile.first_step", RUN, name, *sources[name])
+            yield from fact("compile.first_excess_us", RUN, excess, *sources[name], samples=len(rows))
+            yield from fact("compile.first_batch_us", RUN, max(waits), *sources[name], samples=len(waits))
+
+
+def _awaiting_batch(idle: Idle, step: str) -> float | None:
+    """What a rank's timeline shows of waiting for its loader in this step, microseconds."""
+    if idle.loader_us is None or step not in idle.steps:
+        return None
+    us = float(idle.loader_us[idle.steps.index(step)])
+    return us if us == us else None
 
 
 @dataclass(frozen=True)
@@ -228,7 +256,7 @@ _TRACE = tuple(k for k in KINDS if k.name not in (
     "compile.changing_count", "compile.shape_count", "compile.shape_time_ratio", "compile.operator_us"))  # fmt: skip
 
 FAMILIES = (
-    Family("compile", _TRACE, measure, COMPILATIONS.by(reduce), ("trace",), uses=(STEPS,)),
+    Family("compile", _TRACE, measure, COMPILATIONS.by(reduce), ("trace",), uses=(STEPS, IDLE)),
     Family(
         "shapes", tuple(k for k in KINDS if k not in _TRACE), measure_shapes, CHANGING.by(reduce_shapes),
         ("dynamic_shapes",), fallbacks=(OPERATORS,),

@@ -73,7 +73,7 @@ def evidence(scope: Scope, findings: Sequence[Reached] = ()) -> tuple[Evidence, 
         before = found.get(key)
         if before is None:
             found[key] = each
-        elif each.condition and each.condition not in before.condition.split(", "):
+        elif each.condition and f", {each.condition}, " not in f", {before.condition}, ":
             joined = ", ".join(filter(None, (before.condition, each.condition)))
             found[key] = replace(before, condition=joined)
     return tuple(found.values())
@@ -164,8 +164,11 @@ def _threshold(scope: Scope, op: str, left: Expr, right: Expr) -> str:
     unit = unit_of(scope, right)
     if unit == "number":
         unit = unit_of(scope, left)
-    written = isinstance(right, (Literal, Param)) or op in ("in", "not in")
+    among = op in ("in", "not in")
+    written = isinstance(right, (Literal, Param)) or among
     shown = "unknown" if value is None else show(value, unit, EXACT if written else None)
+    if among and isinstance(value, tuple):
+        shown = f"[{shown}]"
     return f"{op} {shown}" if written else f"{op} {shown} ({text_of(right)})"
 
 

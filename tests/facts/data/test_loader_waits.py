@@ -72,3 +72,61 @@ def test_later_stages_load_nothing(tmp_path, monkeypatch):
     assert told["data-processing-bottleneck"].saving.us_per_step == pytest.approx(waits[0], rel=0.1)
     assert told["data-starved-rank"].subject.id == "1"
     assert told["data-starved-rank"].saving.us_per_step == pytest.approx(waits[1] - waits[0], rel=0.2)
+
+
+LATE = replace(SMALL, framework="pytorch", fetches_late=True, steps=8)
+"""A loop that clears its gradients before it asks for its batch: the device has run something of the step by then."""
+
+
+def test_a_batch_asked_for_behind_the_first_kernel_is_waited_for_all_the_same(tmp_path):
+    """One rank's loader is slow and the wait lies between kernels: it starves, its host launches nothing late."""
+    slow = simulate(replace(LATE, faults=(Fault("slow_data", 1, 0.5),)))
+    write_profile(slow, tmp_path, trace=True)
+    facts, rank = measure([tmp_path], None, Options(jobs=1)).facts, Subject("rank", "1", (1,))
+    within = facts.value("timeline.loader_within_us", rank)
+    assert within == pytest.approx(facts.value("timeline.loader_idle_us", rank), rel=0.05)
+    assert facts.value("rank.late_cause", rank) == "data"
+    told = _promised(tmp_path)["data-starved-rank"]
+    assert told.subject.id == "1"
+    assert told.saving.us_per_step == pytest.approx(slow.step_us - simulate(LATE).step_us, rel=0.15)
+
+
+def test_in_some_steps_as_well(tmp_path, monkeypatch):
+    """It stalls in two of eight steps: its loader is the cause, not a host that pauses."""
+    stall = 0.8 * simulate(LATE).step_us
+    waits = [[(1.0, stall if rank == 2 and index in (2, 5) else 0.0, 0.0) for rank in range(4)] for index in range(8)]
+    monkeypatch.setattr(physics._Course, "partial", lambda self: waits)
+    write_profile(simulate(LATE), tmp_path, trace=True)
+    told = _promised(tmp_path)
+    assert "step-jitter" not in told
+    assert told["data-starved-rank"].subject.id == "2"
+    assert told["data-starved-rank"].saving.us_per_step == pytest.approx(stall / 4, rel=0.15)
+    remedies = [each.id for each in told["data-starved-rank"].remedies]
+    assert remedies[0] == "raise-loader-workers"
+
+
+def test_whoever_is_last_in_a_step_its_loader_is_asked(tmp_path, monkeypatch):
+    """Loaders stall on another rank each time, on one of them longest: the run's loading is too slow, and what is
+    promised is what all of them cost together."""
+    step_us = simulate(LATE).step_us
+    stalls = {(1, 2): 0.5, (3, 0): 1.2, (5, 3): 0.4, (6, 0): 0.6}
+    waits = [
+        [(1.0, stalls.get((index, rank), 0.0) * step_us, 0.0) for rank in range(4)] for index in range(8)
+    ]  # fmt: skip
+    monkeypatch.setattr(physics._Course, "partial", lambda self: waits)
+    write_profile(simulate(LATE), tmp_path, trace=True)
+    told = _promised(tmp_path)
+    assert "data-starved-rank" not in told
+    lost = sum(stalls.values()) * step_us / 8
+    assert told["data-processing-bottleneck"].saving.us_per_step == pytest.approx(lost, rel=0.15)
+
+
+def test_a_first_step_that_waits_for_its_batch_does_not_compile(tmp_path, monkeypatch):
+    """The loader's workers start in the first step: it is told as a wait for data, not as compilation."""
+    start = 4 * simulate(LATE).step_us
+    waits = [[(1.0, 0.0 if index else start, 0.0) for _ in range(4)] for index in range(8)]
+    monkeypatch.setattr(physics._Course, "partial", lambda self: waits)
+    write_profile(simulate(LATE), tmp_path, trace=True)
+    told = {f.rule for f in advise([tmp_path], load_rules(), Options(jobs=1)).findings}
+    assert "DATA055" in told
+    assert "SCHED050" not in told

@@ -13,7 +13,8 @@ import numpy as np
 import pytest
 
 from advisor.facts.device.memory import reduce as reduce_memory
-from advisor.facts.host.timeline import _cap_loading, _loading
+from advisor.facts.host.loader_waits import loader_waits
+from advisor.facts.host.timeline import _cap_loading
 from advisor.model import RUN, Severity, Subject
 from advisor.pipeline import Options, advise, measure
 from advisor.ruleset.files.loader import load_rules
@@ -314,5 +315,20 @@ def test_a_loader_whose_calls_are_all_short_is_waited_for_by_nobody(count: int, 
     no, name = np.zeros(0, np.int64), "enumerate(DataLoader)#_MultiProcessingDataLoaderIter.__next__"
     kept = SimpleNamespace(names=[], name=no, start=no, end=no)
     trace = SimpleNamespace(host=kept, activities={("Python", name): SimpleNamespace(count=count)})
-    found = _loading(trace, (), np.array([0, 100]), np.array([50, 150]), np.array([0, 1]), 3)
-    assert (None if found is None else found[:2].tolist()) == told
+    last = np.array([60, 160, 260])
+    found = loader_waits(trace, False, np.array([0, 100]), np.array([50, 150]), np.array([0, 1]), last)
+    assert (None if found is None else found.us[:2].tolist()) == told
+
+
+def test_waits_for_the_loader_lie_before_a_step_or_within_it() -> None:
+    """A stretch that reaches to the next step's first kernel is before that one; any other is within its own, also in
+    the last step, which nothing follows."""
+    start, end = np.array([10_000, 80_000, 120_000]), np.array([30_000, 100_000, 150_000])
+    names = ["enumerate(DataLoader)#_MultiProcessingDataLoaderIter.__next__"]
+    kept = SimpleNamespace(names=names, name=np.zeros(3, np.int64), start=start, end=end)
+    trace = SimpleNamespace(host=kept, activities={})
+    found = loader_waits(trace, True, start, end, np.array([0, 0, 1]), np.array([100_000, 200_000]))
+    assert found is not None
+    assert found.us[0] == 40.0
+    assert np.isnan(found.us[1])
+    assert found.within_us.tolist() == [20.0, 30.0]

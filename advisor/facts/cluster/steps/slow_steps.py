@@ -203,7 +203,8 @@ def _before_the_mark(balance: Accounts, waited: Floats, booked: Ints, chosen: Ma
     beyond the usual lies before that step began on the host, which was still busy with the step before; else 0."""
     if balance.prepared is None:
         return np.zeros(booked.shape[1], int)
-    before = np.nan_to_num(np.take_along_axis(balance.data - balance.prepared, booked, axis=1))
+    lead = balance.data if balance.within is None else balance.data - balance.within
+    before = np.nan_to_num(np.take_along_axis(lead - balance.prepared, booked, axis=1))
     late = chosen & (waited > 0) & (before >= MOST * waited) & (booked > 0)
     same = chosen.any(axis=0) & (late | ~chosen).all(axis=0)
     return np.where(same, np.where(chosen, booked, 0).max(axis=0), 0)
