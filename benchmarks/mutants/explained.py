@@ -54,6 +54,10 @@ EXPLAINED: tuple[Explanation, ...] = (
         "a counter or number of kernels that most kernels do not have: read as not measured",
     ),
     Explanation(
+        ("csv.thousands", "csv.decimal_comma"), r"Input Shapes$",
+        "a text, shown as it stands",
+    ),
+    Explanation(
         ("csv.odd_cell", "csv.extreme_cell"), r"in one row of Step( I[Dd])?$",
         "a step may have any name; this one is a step of its own, without kernels",
     ),
@@ -63,7 +67,7 @@ EXPLAINED: tuple[Explanation, ...] = (
         "less than a fiftieth of the step", quiet=True,
     ),
     Explanation(
-        ("csv.extra_cells", "csv.missing_cells"), r"(kernel_details|op_summary)\S*\.csv",
+        ("csv.extra_cells", "csv.missing_cells", "csv.shifted_cells"), r"(kernel_details|op_summary)\S*\.csv",
         "one kernel of many: its cells hold commas between quotation marks, so that they are not counted at the speed "
         "of reading",
     ),

@@ -211,7 +211,8 @@ def _buckets(chosen: Sequence[Joint], rank: int) -> tuple[float, ...]:
                 found[step].append(row)
     if not found:
         return ()
-    _, transfers, of_size = zip(*sorted(sorted(found.values(), key=len)[len(found) // 2]), strict=True)
+    by_number = sorted(found, key=lambda step: (len(found[step]), step))  # whatever order the file has them in
+    _, transfers, of_size = zip(*sorted(found[by_number[len(found) // 2]]), strict=True)
     return tuple(compress(transfers, whole_gradients(np.array(of_size)).tolist()))
 
 

@@ -106,7 +106,7 @@ def _decode(data: bytes) -> list[Event]:
 
 def _number(value: object) -> float | None:
     try:
-        return float(value) if isinstance(value, (str, int, float)) else None
+        return float(value) if isinstance(value, (str, int, float)) and not isinstance(value, bool) else None
     except (ValueError, OverflowError):
         return None
 

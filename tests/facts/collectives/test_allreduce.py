@@ -1,5 +1,6 @@
 """The proposed split hides what backward can hide, and no more segments than pay."""
 
+import json
 import re
 from dataclasses import replace
 
@@ -191,3 +192,13 @@ def test_one_bucket_is_split_first(tmp_path):
     report = judge(measure([tmp_path], None, Options(jobs=1)), load_rules())
     found = next(f for f in report.findings if f.rule == "COMM020")
     assert [remedy.id for remedy in found.remedies] == ["split-allreduce"]
+
+
+def test_the_order_of_a_file_tells_nothing(tmp_path):
+    """The buckets of a step are the same wherever in the file it stands."""
+    told, _ = facts_of(replace(LARGE, buckets=3), tmp_path)
+    for path in tmp_path.rglob("communication.json"):
+        steps = json.loads(path.read_text())
+        path.write_text(json.dumps(dict(reversed(steps.items()))))
+    again = measure([tmp_path], None, Options(jobs=1)).facts
+    assert told.number("allreduce.prompt_exposed_us", RUN) == again.number("allreduce.prompt_exposed_us", RUN)

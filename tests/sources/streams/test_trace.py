@@ -88,6 +88,16 @@ def test_links_steps_and_lanes_are_found(tmp_path: Path) -> None:
     assert trace.computing[0].size == 200
 
 
+@pytest.mark.parametrize("odd", [True, "True", "abc", None, [1]])
+def test_a_duration_that_is_no_number_is_told(tmp_path: Path, odd: object) -> None:
+    """`true` is a number to Python; here it is a damaged event, which the others outlive."""
+    events = [dict(event) for event in EVENTS]
+    next(event for event in events if event["name"] == "Node@launch")["dur"] = odd
+    trace, problems = load(tmp_path / "trace_view.json", json.dumps(events).encode())
+    assert trace is not None and trace.activities[("CANN", "Node@launch")].count == 199
+    assert len(problems) == 1
+
+
 @pytest.mark.parametrize("shape", ["object", "pretty", "gzip", "crlf"])
 def test_every_wrapping_gives_the_same_events(tmp_path: Path, shape: str) -> None:
     """An array, an object with traceEvents, many lines, or compressed."""
