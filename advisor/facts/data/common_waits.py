@@ -10,6 +10,7 @@ from advisor.facts.base import FactSet, Family, Run, fact, kind
 from advisor.facts.cluster.accounts import accounts
 from advisor.facts.collectives.exchanges import EXCHANGES
 from advisor.facts.data.common_pace import common_pace
+from advisor.facts.data.loader_pace import pace_share
 from advisor.facts.device.course import COURSE
 from advisor.facts.host.timeline import IDLE
 from advisor.facts.step.times import STEPS
@@ -30,6 +31,11 @@ KINDS = (
          needs=_NEEDS),
     kind("loaders.alone_us", "us", "run", "what mending one of them gives at most", needs=_NEEDS),
     kind("loaders.ranks", "text", "run", "these ranks", needs=_NEEDS),
+    kind("loaders.pace_share", "ratio", "run",
+         "part of the steps in which a loader that is behind sets the pace: whatever else is mended, the loop waits "
+         "for it",
+         formula="steps from one wait of 1 ms and more for a loader with workers to the next of the same rank, four "
+                 "batches later at most", needs="trace"),
 )  # fmt: skip
 
 
@@ -41,6 +47,7 @@ def measure(run: Run, facts: FactSet) -> Iterator[Fact]:
     known = [us for us in waits if us is not None]
     if len(known) > 1 and len(known) == len(waits):
         yield from fact("timeline.loader_common_us", RUN, min(known), samples=len(known))
+    yield from fact("loaders.pace_share", RUN, pace_share(run))
     pace, balance = common_pace(run), accounts(run)
     if pace is not None and balance is not None:
         sources, n = balance.sources.get(pace.ranks[0], ()), len(pace.gains)

@@ -1,0 +1,53 @@
+"""A loader that is behind sets the pace of its loop, whatever else is mended."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from advisor.facts.data.loader_pace import IN_HAND, paced_by
+
+
+@pytest.mark.parametrize(
+    ("waits_us", "paced"),
+    [
+        ([96e3, 110, 110, 31e3, 2.9e3, np.nan], [1, 1, 1, 1, 0, 0]),
+        ([110, 110, 31e3, 110, 110, np.nan], [0, 0, 0, 0, 0, 0]),  # once tells nothing of the steps around it
+        ([31e3, 110, 110, 110, 110, 31e3], [0, 0, 0, 0, 0, 0]),  # between these all may have been in hand
+        ([np.nan], [0]),
+    ],
+)
+def test_from_one_wait_to_the_next_the_loader_sets_the_pace(waits_us, paced):
+    """Two waits tell it of the time between them, where no more batches are taken between than are asked for ahead."""
+    assert paced_by(np.array(waits_us)).tolist() == [bool(each) for each in paced]
+
+
+@settings(max_examples=60, deadline=None)
+@given(st.integers(2, 4), st.floats(2e3, 9e3), st.floats(0.0, 0.3), st.integers(0, 99))
+def test_what_else_is_mended_gains_nothing_until_the_last_of_these_waits(workers, work, noise, seed):
+    """A loop with `workers` that load two batches ahead each: with less work in each step, the batch of the last wait
+    comes no sooner, as far back as steps are paced without a gap."""
+    draw = np.random.default_rng(seed)
+    loads = workers * 5e3 * np.exp(noise * draw.standard_normal(30))
+    waits, taken = _loop(loads, workers, work)
+    _, sooner = _loop(loads, workers, 0.7 * work)
+    paced = paced_by(waits)
+    runs = [step for step in range(1, 30) if paced[step - 1] and not paced[step]]
+    for end in runs:
+        begin = max((step for step in range(end) if not paced[step]), default=-1) + 1
+        assert taken[end] - sooner[end] <= max(taken[begin] - sooner[begin], 0.0) + 1.0
+
+
+def _loop(loads, workers, work):
+    """(wait before each step, when its batch was taken) of a loop, microseconds; batches are dealt to workers."""
+    ahead, free = max(2 * workers, IN_HAND), [0.0] * workers
+    taken, waits, now = [], [], 0.0
+    for place, lasts in enumerate(loads.tolist()):
+        asked = taken[place - ahead] if place >= ahead else 0.0
+        free[place % workers] = ready = max(free[place % workers], asked) + lasts
+        waits.append(max(ready - now, 0.0))
+        taken.append(max(ready, now))
+        now = taken[-1] + work
+    return np.array(waits), np.array(taken)
