@@ -9,6 +9,7 @@ import numpy as np
 
 from advisor.facts.base import Run
 from advisor.facts.collectives.exchanges import EXCHANGES, POINT_TO_POINT, Exchanges, kind_of
+from advisor.facts.collectives.exposure import joints
 from advisor.facts.collectives.handovers import Handover, pair_up
 from advisor.facts.collectives.parallelism import Partition, partition
 from advisor.facts.device.course import ROUNDING_US, Chain
@@ -76,6 +77,7 @@ def build(run: Run) -> Model | None:
     found = Model(chains, {}, {rank: [-1] * len(c.name) for rank, c in chains.items()})
     transit = {rank: _transit(exchanges.get(rank), chain.step) for rank, chain in chains.items()}
     complete = (run.profile.world_size or len(chains)) <= len(chains)
+    paced = {(joint.group, joint.kind) for joint in joints(run) if joint.paced}
     handovers = {rank: _handovers(chain, exchanges.get(rank), layout) for rank, chain in chains.items()}
     pairs, missed = pair_up(handovers, layout.chains)
     passed_on = sum(map(len, handovers.values()))
@@ -97,6 +99,8 @@ def build(run: Run) -> Model | None:
             found.joint[rank][i] = number
         lasts = min(float(chains[r].busy[i]) for r, i in events.items())
         moving = max(transit[r].get(chains[r].name[i], 0.0) for r, i in events.items())
+        if any((group, kind) in paced for kind in found.kinds[number].values()):
+            moving = lasts
         # somebody absent may be late: what is beyond moving data is waiting for it, and no link shortens that
         found.pure.append(lasts if everyone or moving <= 0 else min(lasts, moving))
         found.group.append(group)

@@ -376,7 +376,8 @@ def _sum(run: Run, together: list[Joint]) -> dict[tuple[str, str], _Sum]:
         with np.errstate(invalid="ignore"):
             transit = np.nanmax(np.where(np.isfinite(joint.transit_us), joint.transit_us, -1.0), axis=1)
         known = transit > 0 if not joint.complete else transit >= 0  # without a time of its own nothing tells a wait
-        missing = np.where(known, np.maximum(pure - transit, 0.0), 0.0)
+        moving = transit if joint.complete else joint.transfer_us
+        missing = np.where(known, np.maximum(pure - moving, 0.0), 0.0)
         part *= len(joint.ranks)
         total.count += len(joint.names) * part
         total.wait += float(np.median(joint.wait_us.sum(axis=0))) * part

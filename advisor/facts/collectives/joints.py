@@ -16,7 +16,15 @@ import numpy as np
 
 from advisor.basics.arrays import Floats, Ints, Mask
 from advisor.facts.collectives.exchanges import POINT_TO_POINT, Exchanges
+from advisor.knowledge.measuring import limit
 from advisor.model import Source
+
+SAME_PACE = limit("joints", "same_pace")
+"""Multiples of the transfer that differ by no more than this are one pace; no larger part of a wait is next to none."""
+SLOWER = limit("joints", "slower")
+"""Links of two transports of one system differ by no more than this factor."""
+SEVERAL = int(limit("joints", "several"))
+"""Of fewer operations nobody knows whether they take the same each time by chance."""
 
 
 @dataclass
@@ -57,11 +65,25 @@ class Joint:
     @property
     def transfer_us(self) -> Floats:
         """The transfer alone: `pure_us`, but not above the longest transit of any member where a member's file is
-        missing, for the rest may be waiting for that one."""
-        if self.complete:
+        missing, for the rest may be waiting for that one, unless it is the pace of a slower hop."""
+        if self.complete or self.paced:
             return self.pure_us
         longest = np.where(np.isfinite(self.transit_us), self.transit_us, -1.0).max(axis=1)
         return np.where(longest > 0, np.minimum(self.pure_us, longest), self.pure_us)
+
+    @property
+    def paced(self) -> bool:
+        """Whether those at hand wait within these operations for a slower hop between others, not for somebody late:
+        for the same multiple of their own transfer each time, however long was computed before, and hardly before the
+        first transfer, where the wait for a late neighbour lies; and no longer than transports differ by."""
+        longest = np.where(np.isfinite(self.transit_us), self.transit_us, -1.0).max(axis=1)
+        told = np.isfinite(self.early).any(axis=1) & (longest > 0)
+        if told.sum() < SEVERAL or not told.all():
+            return False
+        multiple = self.pure_us / longest
+        early = float(np.nanmean(self.early))
+        alike = multiple.max() <= min((1 + SAME_PACE) * multiple.min(), SLOWER)
+        return early <= SAME_PACE and bool(alike)
 
     @property
     def wait_us(self) -> Floats:

@@ -100,7 +100,8 @@ def waits_for_nobody(run: Run, rank: int) -> bool | None:
             continue
         mine = joint.ranks.index(rank)
         told = (np.argmin(joint.elapsed_us, axis=1) == mine) & np.isfinite(joint.transit_us[:, mine])
-        beyond = joint.elapsed_us[told, mine] - joint.transit_us[told, mine]
+        moved = (joint.elapsed_us if joint.paced else joint.transit_us)[told, mine]
+        beyond = joint.elapsed_us[told, mine] - moved
         own += float(np.maximum(beyond, 0.0).sum()) * joint.per_step
         caused += float(joint.wait_us[told].sum()) / max(len(joint.ranks) - 1, 1) * joint.per_step
     return own <= (1 - CAME_LAST) * (own + caused) if caused > 0 else None
@@ -143,7 +144,7 @@ def behind_absent(run: Run, step_us: float) -> float | None:
             continue
         chain, waited, moved = course.chain, dict[str, float](), dict[str, float]()
         for joint in joints(run):
-            if joint.complete or rank not in joint.ranks:
+            if joint.complete or joint.paced or rank not in joint.ranks:
                 continue
             transit = np.nan_to_num(joint.transit_us).max(axis=1)
             for row in np.flatnonzero((transit > 0) & joint.in_steps({chain.step})).tolist():

@@ -6,6 +6,7 @@ import pickle
 from dataclasses import replace
 
 import numpy as np
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -61,3 +62,26 @@ def test_ranks_of_one_job_share_their_names():
     assert one.names is other.names and one.kind is other.kind
     assert replace(one, elapsed_us=other.elapsed_us).counts() == {("g", "allreduce"): 9}
     assert one.of("g", "allreduce").tolist() == list(range(9)) and not one.of("g", "send").size
+
+
+@pytest.mark.parametrize(
+    ("waits_us", "early", "moves_us"),
+    [
+        ([1000.0, 2000.0, 1000.0, 2000.0], 0.0, [2000.0, 4000.0, 2000.0, 4000.0]),  # as long again as each moves
+        ([1000.0, 2000.0, 1000.0, 2000.0], 1.0, [1000.0, 2000.0, 1000.0, 2000.0]),  # before anything moves
+        ([9000.0, 2000.0, 1000.0, 2000.0], 0.0, [1000.0, 2000.0, 1000.0, 2000.0]),  # longest behind most computing
+        ([9000.0, 18000.0, 9000.0, 18000.0], 0.0, [1000.0, 2000.0, 1000.0, 2000.0]),  # longer than any hop takes
+    ],
+    ids=["a slower hop", "a late neighbour", "a late rank", "beyond any hop"],
+)
+def test_an_absent_rank_is_late_only_where_no_slower_hop_explains_the_wait(
+    waits_us: list[float], early: float, moves_us: list[float]
+) -> None:
+    """A member of a ring without a file: the ranks at hand are inside each reduction for longer than their own bytes
+    move. Where that is the same multiple each time, and none of it before the first transfer, the ring moves so."""
+    rows = [("1", name) for name in "abcd"]
+    own = np.array([1000.0, 2000.0, 1000.0, 2000.0])
+    told = replace(_exchanges(rows, 0.0), transit_us=own, early=np.full(4, early))
+    told = replace(told, elapsed_us=own + np.array(waits_us))
+    joint = next(join({0: told, 1: told}, {"g": (0, 1, 2)}, False))
+    assert not joint.complete and joint.transfer_us.tolist() == moves_us
