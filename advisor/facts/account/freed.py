@@ -42,7 +42,7 @@ def without(run: Run, ranks: Sequence[int], us: float) -> float | None:
     changes: dict[int, Change] = {}
     for rank in ranks:
         chain = found.chains[rank]
-        own = float(chain.working[[not name for name in chain.name]].sum())
+        own = float(chain.working[chain.computes].sum())
         changes[rank] = Change(compute=max(1 - us / own, 0.0) if own > 0 else 1.0)
     replayed = gain(found, changes)
     return None if replayed is None else min(replayed, us)

@@ -217,8 +217,8 @@ def _deal_out(
 ) -> None:
     """Work that a rank does not do its peers do: those that have more than the mean hand the rest to those that have
     less, each of which takes of it as far as the mean is."""
-    own = {r: np.where([not name for name in found.chains[r].name], found.chains[r].working, 0.0)
-           for r in members if r in found.chains}  # fmt: skip
+    chains = {r: found.chains[r] for r in members if r in found.chains}
+    own = {r: np.where(chain.computes, chain.working, 0.0) for r, chain in chains.items()}
     mean = float(np.mean([work.sum() for work in own.values()]))
     lacking = {rank: mean - float(work.sum()) for rank, work in own.items() if work.sum() < mean}
     given = {rank: np.zeros(len(blocks(found.chains[rank]))) for rank in lacking}
@@ -264,7 +264,7 @@ def _evened(run: Run, found: Model, rank: int, late: Collection[int], share: flo
 def _awaited(chain: Chain) -> Mask:
     """The collectives that computing waits for: those in the background lie elsewhere on a slow rank than on others."""
     found = np.zeros(len(chain.name), bool)
-    awaited = chain.after[[not name for name in chain.name]]
+    awaited = chain.after[chain.computes]
     found[awaited[awaited >= 0]] = True
     return found
 
@@ -281,7 +281,7 @@ def sequence(chain: Chain) -> tuple[str, ...]:
 def blocks(chain: Chain) -> Floats:
     """Computing between each two collectives that it waits for, before the first and behind the last, microseconds."""
     at = places(chain)
-    work = np.where([not name for name in chain.name], chain.working, 0.0)
+    work = np.where(chain.computes, chain.working, 0.0)
     return np.bincount(at, work, int(at[-1]) + 1).astype(np.float64)
 
 

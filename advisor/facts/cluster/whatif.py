@@ -99,9 +99,8 @@ def new_shares(run: Run, cures: Sequence[Cure]) -> dict[int, float]:
 
 def _computing(found: Model, rank: int, change: Change | None) -> float:
     chain = found.chains[rank]
-    own = np.array([not name for name in chain.name])
     factor = np.ones(len(chain.name)) if change is None else np.broadcast_to(change.compute, len(chain.name))
-    return float((chain.busy * factor)[own].sum())
+    return float((chain.busy * factor)[chain.computes].sum())
 
 
 def _prepared(run: Run, cures: Sequence[Cure]) -> tuple[dict[int, Change], dict[int, float]] | None:

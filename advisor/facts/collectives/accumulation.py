@@ -101,7 +101,7 @@ def until_reduced(run: Run) -> list[UntilReduced]:
 
 def _computed(chain: Chain, begin_us: float, end_us: float) -> float:
     """What a step computes between these times, microseconds from its origin."""
-    segment = np.array([not name for name in chain.name], bool)
+    segment = chain.computes
     start, lasts = chain.start[segment], (chain.busy + chain.gap)[segment]
     inside = np.minimum(start + lasts, end_us) - np.maximum(start, begin_us)
     part = np.clip(inside, 0.0, None) / np.maximum(lasts, 1e-9)

@@ -259,7 +259,8 @@ def _reducing_together(found: Partition, ranks: Sequence[int], exchanges: dict[i
     """A stage for each set of ranks that hold the same layers, for that alone is known where pipelines lack ranks."""
     shared = [found.groups[group] for group in weights_shared(found.groups, found.role, exchanges)]
     sets = joined([*shared, *((rank,) for rank in ranks)])
-    present = [part for each in sets if (part := [rank for rank in each if rank in set(ranks)])]
+    at_hand = set(ranks)
+    present = [part for each in sets if (part := [rank for rank in each if rank in at_hand])]
     return {rank: stage for stage, part in enumerate(present) for rank in part}
 
 

@@ -72,6 +72,11 @@ class Chain:
         """`busy` without waiting for data."""
         return self.busy - self.fetching if self.fetching.size else self.busy
 
+    @property
+    def computes(self) -> Mask:
+        """Which events are computing segments."""
+        return np.array([not name for name in self.name], bool)
+
 
 @dataclass(frozen=True)
 class Course:
@@ -231,7 +236,7 @@ def reduce_course(rank: Rank) -> Course | None:
 
 def _fetching(chain: Chain, kernels: Kernels, fetches: Ints) -> Floats:
     """What these kernels take of each computing segment in which they start, microseconds."""
-    segments = np.flatnonzero([not name for name in chain.name])
+    segments = np.flatnonzero(chain.computes)
     begin = (kernels.start[fetches] - chain.origin_ns) / 1000
     at = segments[np.maximum(np.searchsorted(chain.start[segments], begin + ROUNDING_US, "right") - 1, 0)]
     return np.minimum(np.bincount(at, kernels.duration[fetches], len(chain.name)), chain.busy)

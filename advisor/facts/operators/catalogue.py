@@ -327,9 +327,10 @@ KINDS = (
         "operators.update_small_count",
         "count",
         _BOTH,
-        "update kernels per step that are shorter than a launch and move their bytes at less than a tenth of the "
-        "card's memory bandwidth: their time does not depend on their size",
-        formula="time < 20 µs, bytes of inputs and outputs ÷ bandwidth < a tenth of the time",
+        "update kernels per step that are shorter than a launch and move their bytes at a small part of the card's "
+        "memory bandwidth: their time does not depend on their size",
+        formula="time < that of a launch, bytes of inputs and outputs ÷ bandwidth < kernels.memory_crawl of the time "
+        "(knowledge_base/measuring.yaml)",
         needs="kernels",
     ),
     kind("operators.update_small_us", "us", _BOTH, "their time per step", needs="kernels"),
