@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections import defaultdict
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
 import numpy as np
@@ -169,23 +170,24 @@ def _launched(chain: Chain, segments: list[int]) -> Chain:
 
 
 def _ready(found: Model, collectives: int) -> dict[int, list[tuple[int, float]]]:
-    """When queued collectives were ready: in a queue the start tells only that the one before had ended. Members do the
-    same work, so the one with the least work done at its start bounds what the collective had to wait for; what is
-    queued between the first and the last gets ready evenly, as gradients do. (Stages at the two sides of a transfer do
-    not: those behind the first `collectives` meetings are left as they are.)"""
+    """When what is queued was ready: in a queue the start tells only that the one before had ended. Members do the
+    same work, so the one with the least work done at its start bounds what a collective had to wait for; what a stage
+    hands over (the meetings behind the first `collectives`), its sender alone has made. What is queued between the
+    first and the last gets ready evenly, as gradients and micro-batches do."""
     done: dict[int, list[float]] = {}
     for rank, chain in found.chains.items():
         work = np.cumsum([0.0 if name else float(busy) for name, busy in zip(chain.name, chain.busy, strict=True)])
         done[rank] = (work / work[-1]).tolist() if len(work) and work[-1] > 0 else [0.0] * len(chain.name)
-    least = [min(done[rank][i] for rank, i in events.items()) for events in found.members]
-    for queue in _queues(found, collectives):
+    makers = _makers(found, collectives)
+    least = [min((done[rank][i] for rank, i in events.items()), default=1.0) for events in makers]
+    for queue in _queues(found, makers):
         whole = sum(found.pure[number] for number in queue[1:])
         first, last, moved = least[queue[0]], least[queue[-1]], 0.0
         for number in queue[1:]:
             moved += found.pure[number]
             least[number] = min(least[number], first + max(last - first, 0.0) * moved / max(whole, 1e-9))
     ready = {rank: [(-1, 0.0)] * len(chain.name) for rank, chain in found.chains.items()}
-    for number, events in enumerate(found.members[:collectives]):
+    for number, events in enumerate(makers):
         for rank, i in events.items():
             if found.chains[rank].after[i] >= 0:
                 names, mine = found.chains[rank].name, done[rank]
@@ -196,15 +198,26 @@ def _ready(found: Model, collectives: int) -> dict[int, list[tuple[int, float]]]
     return ready
 
 
-def _queues(found: Model, collectives: int) -> list[list[int]]:
-    """Meetings of one group that wait for each other on every member, each behind the one that waits for none."""
+def _makers(found: Model, collectives: int) -> list[dict[int, int]]:
+    """Of each meeting the events of those that make what it moves: all of a collective, the sender of a transfer."""
+    return [
+        events if number < collectives else {r: i for r, i in events.items() if found.kinds[number][r] == "send"}
+        for number, events in enumerate(found.members)
+    ]
+
+
+def _queues(found: Model, makers: Sequence[Mapping[int, int]]) -> list[list[int]]:
+    """Meetings of the same ranks that wait for each other on every one that makes them, each behind the one that waits
+    for none."""
     before: dict[int, int] = {}
-    for number, events in enumerate(found.members[:collectives]):
+    for number, events in enumerate(makers):
         ahead = {found.joint[rank][int(found.chains[rank].after[i])] for rank, i in events.items()
                  if found.chains[rank].after[i] >= 0}  # fmt: skip
         queued = all(found.chains[rank].after[i] >= 0 for rank, i in events.items())
-        if queued and len(ahead) == 1 and (one := ahead.pop()) >= 0 and found.group[one] == found.group[number]:
-            before[number] = one
+        if queued and len(ahead) == 1 and (one := ahead.pop()) >= 0:
+            same_ranks = found.members[one].keys() == found.members[number].keys()
+            if same_ranks and makers[one].keys() == events.keys() and found.group[one] == found.group[number]:
+                before[number] = one
     behind = {one: number for number, one in before.items()}
     queues = []
     for head in behind.keys() - before.keys():

@@ -207,7 +207,7 @@ def following_nothing(times: dict[int, StepTimes]) -> dict[int, StepTimes]:
     """Without a first step in which ranks did not wait for others as they do in all steps behind it: whom they waited
     for was late before the recording began. Ranks of one job whose steps are otherwise of one length show it."""
     limits, shared = section("start_gap"), {t.steps for t in times.values()}
-    if len(times) < 2 or len(shared) != 1 or len(next(iter(shared))) <= section("odd_ends")["steps"]:
+    if len(times) < 2 or len(shared) != 1 or len(next(iter(shared))) < section("odd_ends")["steps"]:
         return times
     lengths = np.array([t.time for t in times.values()])
     usual = float(np.median(lengths[:, 1:]))

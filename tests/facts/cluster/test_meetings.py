@@ -121,3 +121,48 @@ def test_an_absent_rank_goes_on_with_the_others_where_all_wait_for_one_another(w
     if not waited_for:
         sooner[0] = Change(compute=np.array([1.0, 1.0, 0.2, 1.0]))
     assert gain(step, sooner) == pytest.approx(gives)
+
+
+def _handing_on(maker_us: float, taker_us: float, micro: int) -> tuple[list[list[tuple[str, float, float]]], float]:
+    """(kernels of a stage that makes micro-batches and of one that takes them, how long both need): sends queue behind
+    one another, and each moves its bytes in 100 µs once the taker has asked for it."""
+    moved, maker, taker = 0.0, [], []
+    asked = 0.0
+    for i in range(micro):
+        maker.append((f"MatMul{i}", maker_us * i, maker_us))
+        queued = max(maker_us * (i + 1), moved)
+        moved = max(queued, asked) + 100
+        maker.append((f"hcom_send__123_{i}_1", queued, moved - queued))
+        taker += [(f"hcom_receive__123_{i}_1", asked, moved - asked), (f"MatMul{i}", moved, taker_us)]
+        asked = moved + taker_us
+    return [maker, taker], asked
+
+
+def test_queued_transfers_of_a_stage_get_ready_evenly(tmp_path: Path) -> None:
+    """A stage makes micro-batches faster than the next one takes them, and its sends queue. Each was ready when its own
+    micro-batch was, not at the kernels beside which its turn came: were the stage slower and the other one faster, the
+    step would last as their schedule does."""
+    recorded, lasts = _handing_on(4_000, 10_000, 12)
+    for rank, kernels in enumerate(recorded):
+        rows = ["Step Id,Name,Type,Accelerator Core,Start Time(us),Duration(us),Wait Time(us)"]
+        times = ["Device_id,Step,Computing,Communication(Not Overlapped),Overlapped,Communication,Free,Stage,Bubble"]
+        for step in range(4):
+            begin = 1_000_000 + (lasts + 100) * step
+            for name, start, us in kernels:
+                of = ("hcom_send_", "COMMUNICATION") if "send" in name else ("hcom_receive_", "COMMUNICATION")
+                kind, core = ("MatMulV2", "AI_CORE") if name.startswith("MatMul") else of
+                rows.append(f"{step},{name.replace('123', f'123_{step}')},{kind},{core},{begin + start},{us},0")
+            work = sum(us for name, _, us in kernels if name.startswith("MatMul"))
+            talk = lasts - work if rank else 12 * 100.0
+            times.append(f"{rank},{step},{work},{talk},0,{talk},{lasts - work - talk},{lasts - talk},{talk}")
+        output = tmp_path / f"host_{rank}_20240101000000000_ascend_pt" / "ASCEND_PROFILER_OUTPUT"
+        output.mkdir(parents=True)
+        (output.parent / f"profiler_info_{rank}.json").write_text("{}")
+        (output / "kernel_details.csv").write_text("\n".join(rows) + "\n")
+        (output / "step_trace_time.csv").write_text("\n".join(times) + "\n")
+    run = measure([tmp_path], None, Options(jobs=1)).run
+    assert run is not None
+    found = model(run)
+    assert found is not None
+    even = gain(found, {0: Change(compute=1.8), 1: Change(compute=0.72)})
+    assert even == pytest.approx(lasts - _handing_on(7_200, 7_200, 12)[1], rel=0.1)

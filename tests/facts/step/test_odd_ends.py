@@ -40,6 +40,10 @@ def test_a_first_step_that_nobody_waited_in_follows_nothing() -> None:
     logging, waiting = of(91.5, 91, 91, 91), of(76, 91.6, 90.9, 90.7)
     found = following_nothing({0: logging, 1: waiting, 2: waiting})
     assert {one.steps for one in found.values()} == {("12", "13", "14")}
+    # stages of a pipeline whose last row reaches to its own last kernel
+    fed = {rank: StepTimes(("1", "2", "3"), np.array(ms) * 1000, {}, "steps") for rank, ms in
+           enumerate(([90, 90, 90], [86, 90, 90], [67, 90, 104.0]))}  # fmt: skip
+    assert {one.steps for one in following_nothing(fed).values()} == {("2", "3")}
     for others in (
         {1: waiting, 2: waiting},
         {0: of(91, 91, 76, 91), 1: waiting},
