@@ -27,26 +27,18 @@ def unexplained_part() -> float:
     return float(_terms()["explained"]["value"])
 
 
-def is_certain(finding: Finding) -> bool:
-    """Whether there is no doubt of a cause, and what it costs is enough to lead a report."""
-    share = finding.saving.share if finding.saving is not None else None
-    return share is not None and share >= _terms()["certain"]["value"] and finding.confidence == Confidence.HIGH
-
-
-def unowned_part(*, weak: bool = False, certain: bool = False) -> float:
-    """Part of lost time without a known cause that counts against what a known cause costs; `certain` where there is
-    no doubt of that cause, `weak` where the finding that shows the time weighs little, for want of evidence or because
-    much of it is needed."""
-    return float(_terms()["unowned_beside_certain" if certain else "unowned_weak" if weak else "unowned"]["value"])
-
-
-def _standing_us(finding: Finding, *, certain: bool = False) -> float:
-    """By what causes compete for the first place, microseconds: what repairing it gives, or a part of what is lost to
-    nobody or to a cause that is doubted; `certain` where a certain cause stands among them."""
-    if finding.saving is not None and finding.confidence != Confidence.LOW:
-        return finding.saving.us
-    told = finding.saving or finding.at_stake
-    return told.us * unowned_part(certain=certain) if told is not None else 0.0
+def unowned_part(causes: Sequence[Finding] = (), *, weak: bool = False) -> float:
+    """Part of lost time without a known cause that counts against what these causes cost: none where one of them
+    certainly gives what it promises, less where there is no doubt of one that costs enough to lead a report. `weak`
+    where the finding that shows the time weighs little, for want of evidence or because much of it is needed."""
+    terms = _terms()
+    sure = [f for f in causes if f.confidence == Confidence.HIGH and not is_event(f)]
+    savings = [f.saving for f in sure if f.saving is not None and loses_enough(f)]
+    if any(saving.kind == "estimate" for saving in savings):
+        return 0.0
+    if any((saving.share or 0.0) >= terms["certain"]["value"] for saving in savings):
+        return float(terms["unowned_beside_certain"]["value"])
+    return float(terms["unowned_weak" if weak else "unowned"]["value"])
 
 
 def leading(findings: Sequence[Finding]) -> Finding | None:
@@ -60,10 +52,11 @@ def leading(findings: Sequence[Finding]) -> Finding | None:
     ]
     if not roots:
         return None
-    certain = any(map(is_certain, roots))
+    part = unowned_part(roots)
 
     def standing(finding: Finding) -> tuple[bool, float, int, int]:
-        us = _standing_us(finding, certain=certain)
+        known = finding.saving is not None and finding.confidence != Confidence.LOW
+        us = finding.weight_us * (1.0 if known else part)
         return not is_event(finding), us, finding.severity.rank, finding.confidence.rank
 
     return max(roots, key=standing)

@@ -12,7 +12,7 @@ from advisor.engine.concluding.allclear import Doubt, Loss, leading_loss, object
 from advisor.engine.concluding.suspected import is_suspect, suspected_owner
 from advisor.facts.account.spending import step_time
 from advisor.facts.base import FactSet
-from advisor.knowledge.savings import is_certain, is_event, is_remark, leading, loses_enough, unowned_part, usual_error
+from advisor.knowledge.savings import is_event, is_remark, leading, loses_enough, unowned_part, usual_error
 from advisor.knowledge.words import both, words
 from advisor.model import (
     COLLECTION,
@@ -175,7 +175,8 @@ def _outweighs(loss: Loss, top: Finding, findings: Sequence[Finding], facts: Fac
         f.saving.share or 0.0 for f in findings if f.saving and is_event(f) and f.direction.value == loss.direction
     )
     weak = likely and all(finding.severity.rank < Severity.MEDIUM.rank for finding in shown)
-    part = unowned_part(weak=weak, certain=is_certain(top)) if top.saving is not None else 1.0
+    causes = [f for f in findings if f.role == Role.ROOT_CAUSE]
+    part = unowned_part(causes, weak=weak) if top.saving is not None else 1.0
     return bool(shown) and all(
         f.role != Role.SYMPTOM and part * (_without_owner(f, loss, facts) - events) > share for f in shown
     )
