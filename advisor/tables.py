@@ -18,6 +18,8 @@ NUMBERED = "#"
 """How the names of steps begin that no table names: their numbers follow."""
 LARGEST = 1e15
 """Thirty years in microseconds, a petabyte: no time, size or count of a training step comes near."""
+LONGEST_HEADING = 200
+"""Characters; no column of a profile is named at such length."""
 
 
 @dataclass(frozen=True)

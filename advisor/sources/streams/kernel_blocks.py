@@ -15,7 +15,7 @@ import numpy as np
 from advisor.sources.frames import ABSENT, GROUPED, GROUPING
 from advisor.sources.reference import Note
 from advisor.sources.text.textfiles import detect_encoding, ends_inside_character
-from advisor.tables import MOST_COLUMNS, TABLES
+from advisor.tables import LONGEST_HEADING, MOST_COLUMNS, TABLES
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -121,7 +121,7 @@ def _fast_columns(path: Path) -> tuple[bytes, dict[str, int]] | None:
     from advisor.sources.text.csvfiles import match_columns
 
     matches = match_columns(TABLES["kernels"].columns, heading)
-    if "duration_us" not in matches or len(set(heading)) != len(heading):
+    if "duration_us" not in matches or len(set(heading)) != len(heading) or max(map(len, heading)) > LONGEST_HEADING:
         return None
     if any(match.scale != TABLES["kernels"].column(name).scale for name, match in matches.items()):
         return None

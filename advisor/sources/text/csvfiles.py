@@ -19,7 +19,7 @@ from advisor.sources.frames import ABSENT, LONGEST_STEP, build_frame, to_step, w
 from advisor.sources.readers import reader
 from advisor.sources.reference import Note, TableRef
 from advisor.sources.text.textfiles import ends_inside_character, is_no_whole_text, lines_of, open_text
-from advisor.tables import MOST_COLUMNS, NUMBERED, TABLES, Column, Table
+from advisor.tables import LONGEST_HEADING, MOST_COLUMNS, NUMBERED, TABLES, Column, Table
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -282,6 +282,8 @@ def read_file(table: Table, path: Path, columns: Sequence[str] | None, note: Not
         for column in table.columns:
             if column.required and column.name not in known:
                 note(file, f"lacks the column {column.headings[0]}; found: {_some(heading)}")
+        for length in (len(cell) for cell in heading if len(cell) > LONGEST_HEADING):
+            note(file, f"its heading has a cell of {length} characters; what stands below it was not read")
         keys = [split_heading(cell) for cell in heading]
         for name in sorted({heading[m.position] for m in known.values()}):
             times = keys.count(split_heading(name))

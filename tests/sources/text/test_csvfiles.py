@@ -91,6 +91,13 @@ def test_a_missing_required_column_is_named(tmp_path, notes):
     assert "lacks the column Communication(Not Overlapped); found: Step, Computing, Free" in notes.text
 
 
+def test_a_heading_that_no_profiler_writes_is_told(tmp_path, notes):
+    """What damage glues to a heading takes its column away: who misses the steps learns why."""
+    frame = read(tmp_path, f"{'x' * 300}{HEADING}\n1,1,2,0,2,3\n", notes)
+    assert frame["computing_us"].tolist() == [1.0]
+    assert "a cell of 304 characters; what stands below it was not read" in notes.text
+
+
 @pytest.mark.parametrize(
     ("content", "said"),
     [
