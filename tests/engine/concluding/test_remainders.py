@@ -160,7 +160,8 @@ def test_uneven_stages_make_others_wait_for_more_than_balancing_gains() -> None:
 def test_the_direction_follows_the_lost_time() -> None:
     """A certain cause of scheduling leads; what only bounds its gain does, unless communication loses far more to
     nobody."""
-    for exposed, idle, bounded in ((0.67, 0.15, "communication"), (0.24, 0.67, "scheduling"), (0.3, 0.18, "scheduling")):
+    shares = ((0.67, 0.15, "communication"), (0.24, 0.67, "scheduling"), (0.3, 0.18, "scheduling"))
+    for exposed, idle, bounded in shares:
         for severity in (Severity.LOW, Severity.CRITICAL):
             host = cause("HOST", idle)
             assert host.saving is not None
