@@ -74,6 +74,8 @@ class UntilReduced:
     computed_us: float
     backward_us: float | None
     """Of this, behind the last forward pass; None where no kernel's name tells one."""
+    between_us: float
+    """Of this, behind the start of the first reduction."""
 
 
 def until_reduced(run: Run) -> list[UntilReduced]:
@@ -92,10 +94,11 @@ def until_reduced(run: Run) -> list[UntilReduced]:
         if not len(size):
             continue
         whole = whole_gradients(size) if np.isfinite(size).all() else np.ones(len(size), bool)
-        until = float(reductions.start_us[whole].max())
+        since, until = float(reductions.start_us[whole].min()), float(reductions.start_us[whole].max())
         forward = courses[rank].forward_us
         behind = _computed(chain, float(forward[-1, 1]), until) if len(forward) else 0.0
-        found.append(UntilReduced(_computed(chain, 0.0, until), behind or None))
+        between = _computed(chain, since, until)
+        found.append(UntilReduced(_computed(chain, 0.0, until), behind or None, between))
     return found
 
 

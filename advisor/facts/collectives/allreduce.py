@@ -264,6 +264,9 @@ KINDS = (
          needs="transports"),
     kind("allreduce.backward_us", "us", "run", "course of backward, per step",
          formula="two thirds of what is computed before the last gradient collective starts", needs=_NEEDS),
+    kind("allreduce.within_share", "ratio", "run", "part of the backward pass that is computed behind the start of the "
+         "first gradient collective", needs="collectives kernels",
+         formula="computed between the starts of the first and the last ÷ backward_us; the least of the ranks"),
     kind("allreduce.weight_count", "count", "run", "trainable weights", formula="optimizer kernels per step",
          needs="kernels"),
     kind("allreduce.prompt_exposed_us", "us", "run",
@@ -321,6 +324,9 @@ def measure(run: Run, facts: FactSet) -> Iterator[Fact]:
     done = min(float(np.median(computing)), float(np.median([b.computed_us for b in before] or [np.inf])))
     backward = BACKWARD_SHARE * done
     yield from fact("allreduce.backward_us", RUN, backward, *src, samples=n)
+    if before and backward > 0:
+        within = min(min(b.between_us for b in before) / backward, 1.0)
+        yield from fact("allreduce.within_share", RUN, within, *src, samples=n)
     last = backward / (facts.number("pipeline.micro_batches", RUN) or _micro_batches(run))
     if named := [b.backward_us for b in before if b.backward_us is not None]:
         last = min(last, float(np.median(named)))

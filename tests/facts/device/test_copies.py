@@ -74,3 +74,46 @@ def test_the_rank_whose_copies_take_longer_is_named(tmp_path: Path) -> None:
     report = advise(tmp_path)
     assert _found(report, "DATA028") == ["1"]
     assert not _found(report, "DATA027")
+
+
+def _offloading(root: Path, rank: int, copy_us: float, collective_us: float) -> None:
+    """A rank whose steps compute five blocks of 8 ms; behind each its gradients are reduced and its activations copied,
+    and the next block waits for both."""
+    output = root / f"node_{4000 + rank}_20260101120000000_ascend_pt" / "ASCEND_PROFILER_OUTPUT"
+    output.mkdir(parents=True)
+    (output.parent / f"profiler_info_{rank}.json").write_text(json.dumps({"rank_id": rank, "config": {}}))
+    rows = ["Step Id,Name,Type,Accelerator Core,Start Time(us),Duration(us),Wait Time(us),Input Shapes"]
+    table = ["Device_id,Step,Computing,Communication(Not Overlapped),Overlapped,Communication,Free"]
+    events = [{"ph": "M", "name": "process_name", "pid": 1, "args": {"name": "Ascend Hardware"}}]
+    both = max(copy_us, collective_us)
+    for step in range(STEPS):
+        for block in range(5):
+            begin = 1e9 + (step * 5 + block) * (8_000 + both)
+            tasks = [(f"aclnnMatmul_{i}", "MatMulV2", "AI_CORE", begin + 800 * i, 800.0) for i in range(10)]
+            tasks.append((f"hcom_allReduce__1_{5 * step + block}_1", "hcom_allReduce_", "COMMUNICATION", begin + 8_000,
+                          collective_us))  # fmt: skip
+            rows += [
+                f'{step},{name},{kind},{core},{at:.3f},{us:.3f},0,"1024,1024"' for name, kind, core, at, us in tasks
+            ]
+            events += [{"ph": "X", "name": name, "pid": 1, "tid": 2, "ts": f"{at:.3f}", "dur": us, "args": {}}
+                       for name, _, _, at, us in tasks]  # fmt: skip
+            events.append({"ph": "X", "name": "MEMCPY_ASYNC", "pid": 1, "tid": 3, "ts": f"{begin + 8_000:.3f}",
+                           "dur": copy_us, "args": {}})  # fmt: skip
+        talk = 5 * collective_us
+        table.append(f"{rank},{step},40000,{talk},0,{talk},{5 * (both - collective_us)}")
+    (output / "kernel_details.csv").write_text("\n".join(rows) + "\n")
+    (output / "step_trace_time.csv").write_text("\n".join(table) + "\n")
+    (output / "trace_view.json").write_text(json.dumps(events))
+
+
+def test_computing_that_goes_on_behind_a_copy_waited_for_the_copy(tmp_path: Path) -> None:
+    """Collectives of 3 ms and copies of 4 ms start together, and nothing computes: without the copies the collectives
+    would lie beside the next block. Where the collectives take longer, they hold it up."""
+    for name, copy, collective in (("copy", 4_000.0, 3_000.0), ("collective", 3_000.0, 4_000.0)):
+        for rank in (0, 1):
+            _offloading(tmp_path / name, rank, copy, collective)
+    report = advise(tmp_path / "copy")
+    found = next(f for f in report.findings if f.rule == "DATA029")
+    assert found.role == "root_cause" and found.saving is not None and 19_000 < found.saving.us < 21_000
+    assert report.summary.direction == "scheduling"
+    assert not _found(advise(tmp_path / "collective"), "DATA029")
