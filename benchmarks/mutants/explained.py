@@ -200,6 +200,14 @@ EXPLAINED: tuple[Explanation, ...] = (
         "launches of microseconds are milliseconds then, which still end within the recording", quiet=True,
     ),
     Explanation(
+        ("json.odd_value", "json.same_odd_value"), r"flops_summary_\d+\.json: '0' for '",
+        "no work at all is work that was not counted: other ranks of its stage tell theirs", quiet=True,
+    ),
+    Explanation(
+        ("csv.odd_cell", "csv.odd_cells", "csv.odd_column"), r"in one row of \d+ of (kernel|op)_(type|name)$",
+        "one name of many is another one: a name is whatever somebody gave it", quiet=True,
+    ),
+    Explanation(
         ("meaning.memory_unit",), r"",
         "one column with nothing beside it that tells of the card's memory; no finding rests on it", quiet=True,
     ),
