@@ -1,0 +1,25 @@
+"""What to do about exposed communication is about what moves most of it."""
+
+from __future__ import annotations
+
+import pytest
+
+from advisor.engine.judge import decide
+from advisor.facts.base import FactSet
+from advisor.model import RUN, Fact
+from advisor.ruleset.files.loader import load_rules
+
+
+@pytest.mark.parametrize(("waited", "gradients"), [(0.0, 0.02), (0.11, 0.02), (0.11, 0.12)])
+def test_the_remedy_is_for_what_moves_most(waited: float, gradients: float) -> None:
+    """Experts' exchange is most of what moves: no gradients are to be split for it, however long ranks wait besides.
+    Gradients that are exposed as well are."""
+    shares = {
+        "step.exposed_communication_share": 0.13 + gradients + waited, "communication.exposed_wait_share": waited,
+        "communication.exposed_transfer_share": 0.13 + gradients, "communication.expert_share": 0.13,
+        "communication.expert_needed_share": 0.05, "run.world_size": 8, "step.time_us": 45_900.0, "step.count": 4,
+    }  # fmt: skip
+    facts = FactSet([Fact(name, RUN, value) for name, value in shares.items()])
+    found = next(f for f in decide(load_rules(strict=False), facts).findings if f.rule == "COMM010")
+    split = {"overlap-communication"} if gradients > 0.1 else set()
+    assert {remedy.id for remedy in found.remedies} == {"hide-expert-exchange"} | split
