@@ -206,13 +206,15 @@ def met_again(times: dict[int, StepTimes]) -> dict[int, StepTimes]:
 def following_nothing(times: dict[int, StepTimes]) -> dict[int, StepTimes]:
     """Without a first step in which ranks did not wait for others as they do in all steps behind it: whom they waited
     for was late before the recording began. Ranks of one job whose steps are otherwise of one length show it."""
-    limits, shared = section("start_gap"), {t.steps for t in times.values()}
-    if len(times) < 2 or len(shared) != 1 or len(next(iter(shared))) < section("odd_ends")["steps"]:
+    ends, limits, shared = section("odd_ends"), section("start_gap"), {t.steps for t in times.values()}
+    if len(times) < 2 or len(shared) != 1 or (count := len(next(iter(shared)))) < ends["steps"]:
         return times
     lengths = np.array([t.time for t in times.values()])
     usual = float(np.median(lengths[:, 1:]))
     missing = usual - lengths.min(axis=0)
-    alone = missing[0] > limits["telling_share"] * usual and 2 * missing[1:].max() <= missing[0]
+    few = count == ends["steps"]  # they are not made fewer for little
+    least = ends["apart_share"] if few else limits["telling_share"]
+    alone = missing[0] > least * usual and 2 * missing[1:].max() <= missing[0]
     if not alone or np.ptp(lengths[:, 0]) < limits["telling_share"] * usual:
         return times
     return {rank: t.without(t.steps[:1], "what was before it is not recorded") for rank, t in times.items()}
