@@ -172,6 +172,7 @@ def reduce_course(rank: Rank) -> Course | None:
     fused = np.array([is_fused_exchange(s.type) for s in kernels.signatures])[kernels.signature]
     rows: list[tuple[float, ...]] = []
     exposed_by_name: list[dict[str, float]] = []
+    reductions = np.array(["reduce" in name.lower() for name in kernels.names], bool)
     previous = None
     for step, inside in by_step.items():
         talking = communication[inside]
@@ -199,7 +200,8 @@ def reduce_course(rank: Rank) -> Course | None:
         )
         previous = high
         talks = _once(kernels, talks[: 4 * MOST_EXCHANGES])
-        exposed = owned(kernels.start[talks], kernels.end[talks], busy, RELEASE_NS) / 1000
+        sums = reductions[kernels.name[talks]]
+        exposed = owned(kernels.start[talks], kernels.end[talks], busy, RELEASE_NS, sums) / 1000
         by_name: dict[str, float] = {}
         for name, own in zip(kernels.name[talks].tolist(), exposed.tolist(), strict=True):
             by_name[kernels.names[name]] = by_name.get(kernels.names[name], 0.0) + own

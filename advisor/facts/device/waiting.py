@@ -4,15 +4,17 @@ from __future__ import annotations
 
 import numpy as np
 
-from advisor.basics.arrays import Ints
+from advisor.basics.arrays import Ints, Mask
 from advisor.basics.intervals import Intervals, subtract, union
 
 
-def owned(begin: Ints, end: Ints, busy: Intervals, tolerance: int) -> Ints:
+def owned(begin: Ints, end: Ints, busy: Intervals, tolerance: int, sums: Mask | None = None) -> Ints:
     """Nanoseconds that each collective is exposed by itself; together they are the time in which nothing computes.
 
     In each stretch without computing the collective that ends last in it has its time first: what runs beside it could
-    take longer without anybody waiting. What goes on behind the stretch is waited for by nobody there.
+    take longer without anybody waiting. What goes on behind the stretch is waited for by nobody there. Of those that end
+    together, nanoseconds of `tolerance` apart, the `sums` are least waited for: gradients are needed by the update,
+    weights and tokens by the next kernel.
     """
     start, stop = _stretches(begin, end, busy)
     found = np.zeros(len(begin), np.int64)
@@ -27,7 +29,8 @@ def owned(begin: Ints, end: Ints, busy: Intervals, tolerance: int) -> Ints:
     np.add.at(found, who[alone], (high - low)[alone])
     crowd = np.flatnonzero(~alone)
     behind = end[who[crowd]] > stop[where[crowd]] + tolerance
-    crowd = crowd[np.lexsort((-end[who[crowd]], behind, where[crowd]))]
+    last = end if sums is None else end - tolerance * sums
+    crowd = crowd[np.lexsort((-last[who[crowd]], behind, where[crowd]))]
     for stretch in np.split(crowd, np.flatnonzero(np.diff(where[crowd])) + 1):
         taken: list[tuple[int, int]] = []
         for pair in stretch.tolist():

@@ -36,6 +36,17 @@ def test_gradients_beside_a_late_gather_are_not_waited_for():
     assert owned(begin, end, busy, 5).tolist() == [100, 0]
 
 
+def test_of_two_that_end_together_the_gather_is_waited_for():
+    """Weights are needed by the next kernel, summed gradients only by the update; a sum that ends clearly later is
+    waited for all the same."""
+    begin = np.array([100, 100], np.int64)
+    busy = (np.array([0, 201], np.int64), np.array([100, 300], np.int64))
+    sums = np.array([True, False])
+    assert owned(begin, np.array([200, 200], np.int64), busy, 5, sums).tolist() == [0, 100]
+    assert owned(begin, np.array([200, 197], np.int64), busy, 5, sums).tolist() == [3, 97]
+    assert owned(begin, np.array([200, 180], np.int64), busy, 5, sums).tolist() == [100, 0]
+
+
 def test_what_goes_on_in_the_background_is_not_waited_for():
     """A long AllReduce runs on while computing waits for a short exchange between operators."""
     begin, end = np.array([50, 100], np.int64), np.array([900, 150], np.int64)
