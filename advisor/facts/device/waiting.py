@@ -12,8 +12,8 @@ def owned(begin: Ints, end: Ints, busy: Intervals, tolerance: int, sums: Mask | 
     """Nanoseconds that each collective is exposed by itself; together they are the time in which nothing computes.
 
     In each stretch without computing the collective that ends last in it has its time first: what runs beside it could
-    take longer without anybody waiting. What goes on behind the stretch is waited for by nobody there. Of those that end
-    together, nanoseconds of `tolerance` apart, the `sums` are least waited for: gradients are needed by the update,
+    take longer without anybody waiting. What goes on behind the stretch is waited for by nobody there. Of those that
+    end together, nanoseconds of `tolerance` apart, the `sums` are least waited for: gradients are needed by the update,
     weights and tokens by the next kernel.
     """
     start, stop = _stretches(begin, end, busy)
