@@ -54,6 +54,7 @@ KINDS = (
             ("interval", "iteration gap: the wait for data before the step (S01, S02)", "iteration_interval"),
             ("fp_bp", "forward and backward", "fp_and_bp"),
             ("tail", "after backward: collectives and the update", "tail"),
+            ("last_reduction", "the last of several collectives after backward", "end − start of the last stream_*"),
         )
         for item in (
             kind(f"step.{phase}_share", "ratio", _SCOPES, f"{meaning}, share of the step",
@@ -78,7 +79,7 @@ KINDS = (
 _PHASE_OF = {
     "computing": "computing", "exposed_communication": "exposed", "overlapped": "overlapped", "unplaced": "unplaced",
     "idle": "idle", "start_gap": "start_gap", "bubble": "bubble", "interval": "interval", "fp_bp": "fp_bp",
-    "tail": "tail",
+    "tail": "tail", "last_reduction": "last_reduction",
 }  # fmt: skip
 
 

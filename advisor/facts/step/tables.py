@@ -78,7 +78,7 @@ def _from_phases(rank: Rank) -> StepTimes | None:
     if "bp_end_us" in frame and "end_us" in frame:
         points = (frame[name].to_numpy(float, na_value=np.nan) for name in ("bp_end_us", "end_us"))
         if (talks := collectives_in_steps(rank, names, *points)) is not None:
-            told = (("exposed", talks.exposed), ("unplaced", talks.unplaced))
+            told = (("exposed", talks.exposed), ("last_reduction", talks.last), ("unplaced", talks.unplaced))
             phases |= {name: us for name, us in told if np.isfinite(us).any()}
     times = StepTimes(names, time, phases, "step_phases", (source,), named=named)
     if "interval" in phases and len(names) > 1 and phases["interval"][0] == 0:

@@ -22,6 +22,8 @@ class Collectives:
 
     exposed: Floats
     """Collectives in the tail: backward, which could hide them, is over by then."""
+    last: Floats
+    """Of several that all start in the tail, the one that starts last."""
     unplaced: Floats
     """Communication before: nothing tells whether computation hides it."""
 
@@ -34,7 +36,7 @@ def collectives_in_steps(
     if frame is None or frame.empty:
         return None
     by_step = dict(iter(frame.groupby("step")))
-    exposed, unplaced = np.full(len(steps), np.nan), np.full(len(steps), np.nan)
+    exposed, last, unplaced = (np.full(len(steps), np.nan) for _ in range(3))
     for i, step in enumerate(steps):
         rows = by_step.get(step)
         if rows is None or not np.isfinite(backward_end_us[i]) or not np.isfinite(end_us[i]):
@@ -45,4 +47,7 @@ def collectives_in_steps(
         within = ~rows["name"].astype(str).str.contains(_BETWEEN_STAGES).to_numpy(bool)
         if within.any():
             exposed[i] = measure(clip(union(start[within], end[within]), *bounds)) / 1000
-    return Collectives(exposed, unplaced) if np.isfinite(unplaced).any() else None
+        if within.sum() > 1 and start[within].min() >= bounds[0]:
+            latest = np.argmax(np.where(within, start, 0))
+            last[i] = (end[latest] - start[latest]) / 1000
+    return Collectives(exposed, last, unplaced) if np.isfinite(unplaced).any() else None
