@@ -23,3 +23,17 @@ def test_the_remedy_is_for_what_moves_most(waited: float, gradients: float) -> N
     found = next(f for f in decide(load_rules(strict=False), facts).findings if f.rule == "COMM010")
     split = {"overlap-communication"} if gradients > 0.1 else set()
     assert {remedy.id for remedy in found.remedies} == {"hide-expert-exchange"} | split
+
+
+@pytest.mark.parametrize(("edge_us", "wanted"), [(5_700.0, set()), (1_000.0, {"prefetch-weights"})])
+def test_weights_that_are_fetched_ahead_are_not_to_be_fetched_ahead(edge_us: float, wanted: set[str]) -> None:
+    """What is exposed is the first gather of a step and its last reduction, and hardly anything else: then there is
+    nothing to change."""
+    told = {
+        "step.exposed_communication_share": 0.12, "communication.exposed_wait_share": 0.001,
+        "communication.exposed_transfer_share": 0.119, "communication.weights_share": 0.067, "run.world_size": 8,
+        "communication.edge_us": edge_us, "step.time_us": 56_800.0, "step.count": 4,
+    }  # fmt: skip
+    facts = FactSet([Fact(name, RUN, value) for name, value in told.items()])
+    found = next(f for f in decide(load_rules(strict=False), facts).findings if f.rule == "COMM010")
+    assert {remedy.id for remedy in found.remedies} == wanted
