@@ -152,3 +152,18 @@ def test_collectives_of_a_table_of_their_own_count_once(tmp_path, seed):
             assert facts["operators.compute_us"] == pytest.approx(kernels, rel=1e-3)
             assert not report.problems
     assert shares == {"much": True, "little": False, "once": False}
+
+
+def test_one_long_call_of_many_on_the_ai_cpu_is_told(tmp_path):
+    """A table of sums tells how long the longest call takes: eleven short ones are no reason to replace an operator."""
+    types = network(Random(1))
+    us = 0.05 * sum(row[3] for row in types)
+    said = []
+    for case, longest in (("one", 0.9 * us), ("all", us / 11)):
+        folder = statistic(tmp_path / case, types)
+        table = next(folder.rglob("op_statistic*"))
+        table.write_text(table.read_text() + f"0,IndexPut,AI_CPU,12,{us},1,{us / 12},{longest},5\n")
+        (finding,) = (each for each in told(folder).findings if each.rule == "COMP050")
+        said.append("One of its 12 calls alone" in finding.message.en)
+        assert ("12次调用中有一次" in finding.message.zh) == said[-1]
+    assert said == [True, False]
