@@ -210,6 +210,19 @@ OPERATOR_TYPES = Table(
 """`share` is the file's own 0..1 of the device time: files may list only a part of the types. `steps` is 1 where a
 row is one step's average."""
 
+COLLECTIVE_TYPES = Table(
+    "collective_types",
+    "time of collectives by type, whole profile",
+    (
+        _c("device", "str", "Device_id", "Device ID"),
+        _c("type", "str", "OP Type"),
+        _c("count", "float", "Count"),
+        _c("total_us", "float", "Total Time(us)"),
+        _c("max_us", "float", "Max Time(us)"),
+    ),
+)
+"""A call counts once, however many streams carry it."""
+
 OPERATORS = Table(
     "operators",
     "device time operator by operator (older MindSpore: average per step)",
@@ -588,6 +601,7 @@ TABLES: dict[str, Table] = {
         STEP_COLLECTIVES,
         KERNELS,
         OPERATOR_TYPES,
+        COLLECTIVE_TYPES,
         OPERATORS,
         HOST_API,
         FRAMEWORK_OPERATORS,
@@ -623,6 +637,7 @@ FILES = {
     "step_phases_average": "step_trace_raw_*_detail_time.csv",
     "step_collectives": "step_trace_raw_*_detail_time.csv", "kernels": "kernel_details.csv",
     "operator_types": "op_statistic.csv", "operators": "aicore_intermediate_*_detail.csv",
+    "collective_types": "communication_statistic_*.csv",
     "host_api": "api_statistic.csv", "framework_operators": "operator_details.csv",
     "collectives": "communication.json", "transports": "communication.json",
     "packets": "communication.json",

@@ -12,7 +12,15 @@ from advisor.engine.concluding.allclear import Doubt, Loss, leading_loss, object
 from advisor.engine.concluding.suspected import is_suspect, suspected_owner
 from advisor.facts.account.spending import step_time
 from advisor.facts.base import FactSet
-from advisor.knowledge.savings import is_event, is_remark, leading, loses_enough, unowned_part, usual_error
+from advisor.knowledge.savings import (
+    allowed_by,
+    is_event,
+    is_remark,
+    leading,
+    loses_enough,
+    unowned_part,
+    usual_error,
+)
 from advisor.knowledge.words import both, words
 from advisor.model import (
     COLLECTION,
@@ -91,7 +99,8 @@ def _of_the_step(
     doubt = objection(facts, findings, ranks)
     if not unusable and not unread and (told := _computes(breakdown, doubt, findings)) is not None:
         return summary(Direction.COMPUTATION.value, told)
-    direction, headline = _without_cause(findings, checks, step_us, breakdown or host, unread, doubt)
+    weighty = [f for f in findings if not _is_trifle(f, facts.number("operators.compute_us", RUN))]
+    direction, headline = _without_cause(findings, weighty, checks, step_us, breakdown or host, unread, doubt)
     if direction == "undetermined":
         # what a doubt would be settled by may all be at hand; then what other rules wait for settles it no more
         settled = doubt is not None and doubt.suspect is None
@@ -309,8 +318,15 @@ def _origin(finding: Finding, findings: Sequence[Finding]) -> Finding:
     return next((f for f in findings if f.id in finding.because), finding)
 
 
+def _is_trifle(finding: Finding, kernels_us: float | None) -> bool:
+    """Whether what it is about is too small a part of all kernels to matter, which is less of the time that passed."""
+    share = finding.weight_us / kernels_us if kernels_us else 0.0
+    return share > 0 and allowed_by(share) is Severity.LOW
+
+
 def _without_cause(
     findings: Sequence[Finding],
+    weighty: Sequence[Finding],
     checks: Sequence[Check],
     step_us: float | None,
     breakdown: Mapping[str, float],
@@ -327,7 +343,7 @@ def _without_cause(
     if serious or step_us is None or not judged or not breakdown:
         why = serious[0].title if serious else both("summary.too_little")
         headline = both("summary.undirected", why=why)
-        noticed = next((f for f in findings if f.direction is not Direction.EVIDENCE and not is_remark(f)), None)
+        noticed = next((f for f in weighty if f.direction is not Direction.EVIDENCE and not is_remark(f)), None)
         if serious or noticed is None:
             return "undetermined", headline
         found = both("summary.finding", title=noticed.title, about=_about(noticed.subject))

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
@@ -23,7 +23,7 @@ from advisor.facts.step.times import STEPS, StepTimes
 from advisor.model import RUN, Fact, Source, Subject
 from advisor.sources.base import Rank
 from advisor.sources.streams.rank_trace import load_trace, trace_source
-from advisor.sources.streams.trace import SYNCHRONISES, Trace
+from advisor.sources.streams.trace import COPIES_BACK, SYNCHRONISES, Trace
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -74,6 +74,13 @@ KINDS = (
         needs="host_api",
     ),
     kind("host_api.longest_count", "count", _BOTH, "calls of it per step", needs="host_api"),
+    kind("host_api.repeated_us", "us", "run", "host time in the interface that takes most of it in many calls",
+         formula="its longest call aside; where as many launches as kernels were counted, and nothing tells how long "
+         "the recording is", needs="host_api"),
+    kind("host_api.repeated_count", "count", "run", "calls of it", needs="host_api"),
+    kind("host_api.repeated_name", "text", "run", "that interface", needs="host_api"),
+    kind("host_api.repeated_waits", "text", "run", "what its calls wait for, by its name: copies, results or nothing",
+         needs="host_api"),
     kind(
         "host_api.synchronize_per_launch",
         "ratio",
@@ -81,7 +88,7 @@ KINDS = (
         "waits for the device per launched kernel",
         needs="host_api|trace",
     ),
-)
+)  # fmt: skip
 
 
 Calls = tuple[float, float, str]
@@ -96,6 +103,8 @@ class HostTime:
     sources: tuple[Source, ...]
     calls: tuple[Calls, ...] = ()
     """Each interface of a statistic, whatever it is for, that takes most time first; none of set-up and tear-down."""
+    repeated: Calls | None = None
+    """The interface that takes most time in many calls, its longest call aside; none of set-up and tear-down."""
     fits: bool = False
     """Whether it counts as many launches as the recording has kernels: the calls are of what was recorded."""
 
@@ -118,7 +127,8 @@ _OF_SET_UP = ("compile", "single_op", "memory")
 def reduce(rank: Rank) -> HostTime | None:
     """Host time by purpose from api_statistic.csv, else from the timeline (CANN's own events before the framework's,
     which contain them)."""
-    frame = rank.read("host_api", ("level", "name", "total_us", "count", "avg_us")) if rank.has("host_api") else None
+    columns = ("level", "name", "total_us", "count", "avg_us", "max_us")
+    frame = rank.read("host_api", columns) if rank.has("host_api") else None
     if frame is not None and not frame.empty:
         tell_totals(rank, frame, "host_api")
         levels = _levels(rank, frame) if "level" in frame else [""] * len(frame)
@@ -134,7 +144,10 @@ def reduce(rank: Rank) -> HostTime | None:
             return None
         each = sorted(((us, count, name) for _, name, us, count in told if not _SETS_UP.search(name)), reverse=True)
         sources = (rank.source("host_api", "name", "total_us", "count"),)
-        return HostTime(_within_steps(rank, calls), sources, tuple(each), "launch" in calls and kernels > 0)
+        fits = "launch" in calls and kernels > 0
+        return HostTime(
+            _within_steps(rank, calls), sources, tuple(each), _repeated(frame, each) if fits else None, fits
+        )
     trace = load_trace(rank)
     if trace is None or trace.cut:  # which steps the events before the cut are of, nothing tells
         return None
@@ -159,6 +172,18 @@ def _levels(rank: Rank, frame: pd.DataFrame) -> list[str]:
         text = f"{heading} names no layer of software in {len(odd)} of {len(levels)} rows: their calls are not added up"
         rank.note(rank.relative(rank.tables["host_api"].paths[0]), text, ("host_api",))
     return [level if known(level) else f"? {name}" for level, name in zip(levels, frame["name"], strict=True)]
+
+
+def _repeated(frame: pd.DataFrame, each: Sequence[Calls]) -> Calls | None:
+    """The interface that takes most time in many calls, without its longest one: the first call of an interface may
+    load or compile."""
+    longest = dict(zip(frame["name"], frame["max_us"], strict=True)) if "max_us" in frame else {}
+    least = section("host_calls")["many"]
+    many = []
+    for us, count, name in each:
+        first = float(longest.get(name, us / count))
+        many.append((us - (first if first == first else us / count), count, name))
+    return max((calls for calls in many if calls[1] >= least), default=None)
 
 
 def _of_more_than_the_steps(found: dict[str, Calls], kernels: float) -> bool:
@@ -275,6 +300,8 @@ def measure(run: Run, facts: FactSet) -> Iterator[Fact]:
         yield from fact(name, RUN, held_by_most(values + none), *first.sources, samples=len(values))
     for purpose, (_, _, name) in first.by.items():
         yield from fact(f"host_api.{purpose}_name", RUN, name, *first.sources)
+    if facts.number("step.time_us", RUN) is None:
+        yield from _tell_repeated(host for host in found.values() if host.repeated is not None)
     rank = next(iter(found))
     yield from _tell_longest(RUN, first, _recorded(times, rank))
 
@@ -292,6 +319,19 @@ def _that_fit(host: HostTime, recorded_us: float | None, marked: bool) -> HostTi
         return replace(host, calls=())
     by = {purpose: calls for purpose, calls in host.by.items() if (marked and host.fits) or calls[0] <= recorded_us}
     return replace(host, by=by, calls=tuple(calls for calls in host.calls if calls[0] <= recorded_us))
+
+
+def _tell_repeated(hosts: Iterable[HostTime]) -> Iterator[Fact]:
+    """The interface in which a host spends most of its time, of the rank where that is most."""
+    host = max(hosts, key=lambda each: each.repeated or (0.0, 0.0, ""), default=None)
+    if host is None or host.repeated is None:
+        return
+    us, count, name = host.repeated
+    yield from fact("host_api.repeated_us", RUN, us, *host.sources)
+    yield from fact("host_api.repeated_count", RUN, count, *host.sources)
+    yield from fact("host_api.repeated_name", RUN, name, *host.sources)
+    waits = "copies" if COPIES_BACK.search(name) else "results" if SYNCHRONISES.search(name) else "nothing"
+    yield from fact("host_api.repeated_waits", RUN, waits, *host.sources)
 
 
 def _tell_longest(subject: Subject, host: HostTime, steps: int) -> Iterator[Fact]:

@@ -102,9 +102,10 @@ def reduce(rank: Rank) -> Accesses | None:
             one.hits, one.misses = one.hits + float(row["hits"]), one.misses + float(row["misses"])
         if row["slowest_us"] == row["slowest_us"] and row["mean_us"] == row["mean_us"]:
             one.slowest_us, one.mean_us = one.slowest_us + float(row["slowest_us"]), one.mean_us + float(row["mean_us"])
-            one.inside_us, one.blocks_us = one.inside_us + float(row["slowest_us"]), one.blocks_us + duration
             one.idle_blocks = _idle_blocks(row["block_us"])
-            if row["blocks"] == 1:
+            if row["timed"]:  # else its blocks tell its time, and nothing what lies around them
+                one.inside_us, one.blocks_us = one.inside_us + float(row["slowest_us"]), one.blocks_us + duration
+            if row["timed"] and row["blocks"] == 1:
                 one.alone_us, one.timed_us = one.alone_us + float(row["slowest_us"]), one.timed_us + duration
         one.vectors = _working_vectors(row["vector_us"])
         if row["fetch_share"] == row["fetch_share"]:

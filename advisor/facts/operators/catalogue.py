@@ -294,6 +294,20 @@ KINDS = (
         needs="operator_types|operators",
     ),
     kind(
+        "operators.exchange_longest_us",
+        "us",
+        _BOTH,
+        "the longest call of that type, where no steps are told",
+        needs="operator_types|operators",
+    ),
+    kind(
+        "operators.exchange_count",
+        "count",
+        _BOTH,
+        "calls of that type, where no steps are told",
+        needs="operator_types|operators",
+    ),
+    kind(
         "operators.fused_exchange_us",
         "us",
         _BOTH,

@@ -465,12 +465,21 @@ def _unfused_attention(o: Operators) -> dict[str, float]:
     return {name: found[name] / us for name in order if (us := float(o.types[name].total_us.sum()))}
 
 
+def _exchanges(o: Operators, per: _Scale) -> Iterator[tuple[str, float]]:
+    """The type of collective that takes longest, and its longest call, where these are sums of the whole recording."""
+    told = ((per.per_step(row.total_us), row) for row in o.types.values() if row.communication)
+    us, row = max((each for each in told if each[0] > 0), key=lambda each: each[0], default=(float("nan"), None))
+    yield "operators.exchange_us", us
+    if row is not None and row.longest_us and not o.averaged and us == float(row.total_us.sum()):
+        yield "operators.exchange_longest_us", row.longest_us
+        yield "operators.exchange_count", float(row.count.sum())
+
+
 def _of_rank(o: Operators, per: _Scale, step_us: float | None) -> Iterator[tuple[str, float]]:
     compute = per.per_step(o.compute_us)
     yield "operators.compute_us", compute
     if not o.has_shapes:  # a table of sums counts all kernels; of kernels themselves some may be cut off
-        exchanges = (per.per_step(row.total_us) for row in o.types.values() if row.communication)
-        yield "operators.exchange_us", max((us for us in exchanges if us > 0), default=float("nan"))
+        yield from _exchanges(o, per)
         inside = sum(per.per_step(row.total_us) for row in _fused_exchanges(o))
         yield "operators.fused_exchange_us", inside or float("nan")
     for name, values in (("conversion", o.conversion_us), ("aicpu", o.aicpu_us), ("update", o.update_us),

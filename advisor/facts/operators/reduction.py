@@ -124,6 +124,8 @@ class TypeRow:
     """The longest call of each step."""
     longest_us: float | None = None
     """How long the longest call takes, where a table of sums tells it without saying which one it is."""
+    apart: bool = False
+    """Of a table of collectives, which the table of all types leaves out."""
     aicpu_longest: tuple[LongCall, ...] = ()
     """The same of those that ran on the AI CPU."""
     patches: Patches | None = None

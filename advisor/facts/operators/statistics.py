@@ -7,6 +7,7 @@ their own.
 from __future__ import annotations
 
 from collections import defaultdict
+from collections.abc import Container, Iterator
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -72,13 +73,36 @@ def from_statistics(rank: Rank) -> Operators | None:
     if whole := whole_time(frame):  # of the types in the table alone
         compute = whole + sum(us for name, (_, us) in extra.items() if not is_fetch(name))
         compute -= sum(total[name] - extra.get(name, (0, 0.0))[1] for name in idle)
+    types |= _collectives(rank, types) if table == "operator_types" else {}
     unknown = np.full(1, np.nan)
     return Operators(
-        ("0",), dict(list(types.items())[: 2 * MOST]), _operators(rank), (), np.array([compute]),
+        ("0",), dict(_most(types)), _operators(rank), (), np.array([compute]),
         unknown, unknown, unknown, unknown, unknown, SmallRuns(unknown, unknown, unknown, "", 0), False, "",
         (rank.source(table, "type", "total_us"),), has_shapes=False, averaged=averaged,
         executions=0 if averaged or executions == 1 else executions,
     )  # fmt: skip
+
+
+def _most(types: dict[str, TypeRow]) -> Iterator[tuple[str, TypeRow]]:
+    """The types that take most time of those that compute, and all that exchange."""
+    yield from [each for each in types.items() if not each[1].apart][: 2 * MOST]
+    yield from (each for each in types.items() if each[1].apart)
+
+
+def _collectives(rank: Rank, known: Container[str]) -> dict[str, TypeRow]:
+    """Types of collectives that a table of their own sums up, where the table of all types does not."""
+    frame = rank.read("collective_types") if rank.has("collective_types") else None
+    if frame is None or "total_us" not in frame or "count" not in frame:
+        return {}
+    usable = frame[frame["type"].notna() & (frame["total_us"] > 0) & frame["count"].notna()]
+    longest, unknown = _longest(usable), np.full(1, np.nan)
+    return {
+        str(name): TypeRow(
+            str(name), "COMMUNICATION", np.array([rows["count"].sum()]), np.array([rows["total_us"].sum()]), unknown,
+            communication=True, longest_us=longest.get(str(name)), apart=True,
+        )
+        for name, rows in usable.groupby("type") if name not in known
+    }  # fmt: skip
 
 
 def _longest(frame: pd.DataFrame) -> dict[str, float]:

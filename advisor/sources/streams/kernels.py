@@ -28,6 +28,7 @@ from advisor.sources.readers import reader
 from advisor.sources.reference import Note, TableRef
 from advisor.sources.streams.kernel_blocks import CORE_TIMES, IN_BLOCKS, MARK, PIPES, SHARES, VECTOR_BLOCKS, text_frames
 from advisor.sources.streams.kernel_cells import UNKNOWN, Block, cells_of, usable_columns, usable_rows
+from advisor.sources.streams.launch_rows import halves, launchers
 from advisor.sources.streams.one_operator import operator_frames
 from advisor.sources.streams.tasks import orders_streams, task_frames
 from advisor.sources.text.textfiles import TooLarge, require_file, why_unreadable
@@ -159,7 +160,8 @@ class _Collector:
             block.get("start_ns", np.full(duration.size, UNKNOWN)), duration, signature,
             *(texts.encode(block.get(name, nothing))
               for name, texts in (("name", self.names), ("step", self.steps), ("stream", self.streams))),
-            *(_measured(block.get(name, unknown)) for name in ("block_num", "wait_us")),
+            _measured(block.get("block_num", unknown)), _counted(block, duration.size),
+            _measured(block.get("wait_us", unknown)),
         ))  # fmt: skip
         cores = [block[name] for name in CORE_TIMES if name in block]
         part = _parts_of_time(duration, *cores) if len(cores) == len(CORE_TIMES) else None
@@ -205,7 +207,7 @@ class _Collector:
         """All blocks joined and ordered by start; None where nothing was usable."""
         if not self.parts:
             return None
-        start, duration, signature, name, step, stream, block, wait = (
+        start, duration, signature, name, step, stream, block, counted, wait = (
             np.concatenate(column) for column in zip(*self.parts, strict=True)
         )
         self.parts.clear()
@@ -223,9 +225,10 @@ class _Collector:
             order = order[numbered]
         again = _again(start[order], duration[order], name[order], stream[order])
         order = order[~again] if self._once else order
-        cores = np.array([_MIXED.get(each.core, 0) for each in signatures], np.int8)
-        half = _halves(cores[signature[order]], start[order], duration[order], name[order], stream[order])
-        order = order[~half] if half.any() else order
+        cores, mine = [each.core for each in signatures], signature[order]
+        beside = halves(cores, mine, start[order], duration[order], name[order], stream[order])
+        beside |= launchers(cores, mine, counted[order], start[order], duration[order], name[order])
+        order = order[~beside] if beside.any() else order
         start, duration = start[order], duration[order]
         end = np.where(start >= 0, start + np.rint(duration * 1000).astype(np.int64), UNKNOWN)
         size = len(self.signatures.index)
@@ -272,24 +275,13 @@ def _again(start: Ints, *others: npt.NDArray[Any]) -> Mask:
     return repeated
 
 
-_MIXED = {"MIX_AIC": 1, "MIX_AIV": 2}
-
-
-def _halves(core: npt.NDArray[np.int8], start: Ints, duration: Floats, name: Ints, stream: Ints) -> Mask:
-    """Which kernels, in order of start, are the shorter half of one that uses both kinds of cores, where each kind has
-    a row of its own: they bear one name, run on one stream and overlap."""
-    half = np.zeros(len(core), bool)
-    if not (1 in core and 2 in core):
-        return half
-    pair = (core[1:] + core[:-1] == 3) & (core[1:] > 0) & (core[:-1] > 0)
-    pair &= (name[1:] == name[:-1]) & (stream[1:] == stream[:-1]) & (start[:-1] >= 0)
-    first = np.flatnonzero(pair & (start[1:] < start[:-1] + duration[:-1] * 1000))
-    taken = -1
-    for at in first.tolist():  # a row is half of one kernel only
-        if at > taken:
-            half[at + int(duration[at + 1] <= duration[at])] = True
-            taken = at + 1
-    return half
+def _counted(block: Block, size: int) -> Mask:
+    """Which rows of a block any counter watched."""
+    counted: Mask = np.zeros(size, bool)
+    for pipe in PIPES:
+        if pipe in block:
+            counted |= np.isfinite(block[pipe])
+    return counted
 
 
 def _measured(numbers: Floats) -> npt.NDArray[np.float32]:

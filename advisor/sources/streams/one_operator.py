@@ -98,6 +98,8 @@ class Launch:
     rows: dict[str, list[Row]]
     clock_mhz: float = math.nan
     rated_mhz: float = math.nan
+    timed: bool = True
+    """Whether its own time is told; else its slowest block stands for it."""
 
     @property
     def type(self) -> str:
@@ -125,7 +127,7 @@ def read_launches(path: Path, note: Note) -> Iterator[Launch]:
         note(str(path), f"{BASIC}.csv is missing: the operator's name is unknown, and its slowest block tells its time")
         cores = {str(row.get("sub_block_id", ""))[:4].lower() for row in told}
         core = "MIX_AIC" if {"cube", "vect"} <= cores else "AI_CORE" if "cube" in cores else "AI_VECTOR_CORE"
-        yield Launch(_name_of(path) or f"unnamed_{core}_{blocks}_blocks", core, slowest, blocks, rows)
+        yield Launch(_name_of(path) or f"unnamed_{core}_{blocks}_blocks", core, slowest, blocks, rows, timed=False)
         return
     for row in summary or _rows(path, note):
         duration = _number(row.get("Task Duration(us)"))
@@ -134,8 +136,9 @@ def read_launches(path: Path, note: Note) -> Iterator[Launch]:
             continue
         dealt = _number(row.get("Block Dim") or row.get("Block Num"))
         name, kind = row.get("Op Name", "").strip() or _name_of(path), row.get("Op Type", "").strip().lower()
-        clocks = (_number(row.get(f"{which} Freq")) or math.nan for which in ("Current", "Rated"))
-        yield Launch(name, _CORES.get(kind, ""), duration, blocks if dealt is None else int(dealt), rows, *clocks)
+        clock, rated = (_number(row.get(f"{which} Freq")) or math.nan for which in ("Current", "Rated"))
+        dealt_blocks = blocks if dealt is None else int(dealt)
+        yield Launch(name, _CORES.get(kind, ""), duration, dealt_blocks, rows, clock, rated)
 
 
 def _most_telling(rows: Mapping[str, list[Row]]) -> list[Row]:
@@ -173,7 +176,7 @@ def read_access(reference: TableRef, columns: Sequence[str] | None, note: Note) 
             rows.append(
                 {
                     "name": launch.name, "type": launch.type, "core": launch.core,
-                    "duration_us": launch.duration_us, "blocks": launch.blocks,
+                    "duration_us": launch.duration_us, "blocks": launch.blocks, "timed": launch.timed,
                     "slowest_us": max(times, default=math.nan),
                     "clock_mhz": launch.clock_mhz, "rated_mhz": launch.rated_mhz,
                     "mean_us": sum(per_core) / len(per_core) if per_core else math.nan,

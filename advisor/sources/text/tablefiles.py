@@ -19,6 +19,7 @@ _FILES = (
     (r"(?:kernel_details|op_summary)", _CSV, ("kernels",), "kernels.csv"),
     (r"task_time", _CSV, ("tasks",), "kernels.tasks"),
     (r"op_statistic", _CSV, ("operator_types",), "csv.table"),
+    (r"communication_statistic", _CSV, ("collective_types",), "csv.table"),
     (r"api_statistic", _CSV, ("host_api",), "csv.table"),
     (r"operator_details", _CSV, ("framework_operators",), "csv.table"),
     (r"(?:data_preprocess|aicpu(?=_[0-9]))", _CSV, ("aicpu",), "csv.table"),
@@ -43,7 +44,10 @@ _LOOSE = tuple(
     for stem, end, tables, name in (*_FILES, (_DATABASES, r"\.db", ("database",), ""))
 )
 _STAMP = re.compile(r"_([0-9]{8,17})(?=[_.])")
-_OF_MSPROF = re.compile(r"(?:op_summary|task_time|step_trace|op_statistic|api_statistic|aicpu|msprof|l2_cache)_", re.I)
+_OF_MSPROF = re.compile(
+    r"(?:op_summary|task_time|step_trace|op_statistic|api_statistic|communication_statistic|aicpu|msprof|l2_cache)_",
+    re.I,
+)
 _ITERATION = re.compile(r"^(_[0-9]+)(?:_[0-9]+){1,2}$")
 """Older exports name device, graph and iteration."""
 _OF_EXPORT = re.compile(r"_slice_[0-9]+|_[0-9]{8,17}(?![0-9])", re.IGNORECASE)

@@ -1,0 +1,169 @@
+"""What statistics tell by themselves: sums of kernels, of collectives and of host calls, without any start."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+from random import Random
+
+import pytest
+
+from advisor.model import Report
+from advisor.pipeline import Options, advise
+from advisor.ruleset.files.loader import load_rules
+
+TYPES = "Device_id,OP Type,Core Type,Count,Total Time(us),Min Time(us),Avg Time(us),Max Time(us),Ratio(%)"
+
+
+def told(folder: Path) -> Report:
+    return advise([folder], load_rules(), Options())
+
+
+def exported(folder: Path) -> Path:
+    output = folder / "PROF_000001_20260101000000000_ABCDEFGH" / "mindstudio_profiler_output"
+    output.mkdir(parents=True, exist_ok=True)
+    return output
+
+
+def statistic(folder: Path, types: Sequence[tuple[str, str, int, float]]) -> Path:
+    """(type, core, calls, microseconds) as msprof exports them."""
+    whole = sum(us for *_, us in types)
+    rows = [f"0,{t},{c},{n},{us},1,{us / n:.3f},{2 * us / n:.3f},{100 * us / whole:.3f}" for t, c, n, us in types]
+    (exported(folder) / "op_statistic_20260101000000.csv").write_text("\n".join([TYPES, *rows]) + "\n")
+    return folder
+
+
+def network(draw: Random) -> list[tuple[str, str, int, float]]:
+    """A network none of whose types stands out."""
+    layers = draw.randint(20, 60) * 10
+    return [
+        ("MatMulV2", "AI_CORE", 4 * layers, 70.0 * 4 * layers),
+        ("GroupedMatmul", "MIX_AIC", layers, 200.0 * layers),
+        ("SparseAttention", "MIX_AIC", layers, 220.0 * layers),
+        *((f"Norm{i}", "AI_VECTOR_CORE", 2 * layers, 20.0 * 2 * layers) for i in range(5)),
+    ]
+
+
+@pytest.mark.parametrize("seed", range(4))
+def test_the_headline_names_no_operator_that_is_next_to_nothing(tmp_path, seed):
+    """What an operator on the AI CPU costs is at most its part of all kernels: one of 1 to 2 % is in the list of
+    findings, one of 5 to 10 % is what the files show."""
+    draw = Random(seed)
+    said = []
+    for name, low, high in (("little", 0.013, 0.024), ("much", 0.05, 0.1)):
+        others = network(draw)
+        us = draw.uniform(low, high) * sum(row[3] for row in others)
+        report = told(statistic(tmp_path / name, [*others, ("SparseAttentionMetadata", "AI_CPU", 300, us)]))
+        assert "COMP050" in [each.rule for each in report.findings]
+        said.append("SparseAttentionMetadata" in report.summary.headline.en)
+    assert said == [False, True]
+
+
+@pytest.mark.parametrize("seed", range(4))
+def test_short_kernels_that_take_most_of_a_statistic_are_told(tmp_path, seed):
+    """How kernels follow each other, a table of sums does not show: no rule of sequences tells of short ones there."""
+    draw = Random(seed)
+    calls = draw.randint(100, 300)
+    types = [
+        ("TopKV2", "MIX_AIV", 2 * calls, draw.uniform(8, 19) * 2 * calls),
+        ("Softmax", "AI_VECTOR_CORE", calls, 10.0 * calls),
+        ("Gather", "AI_VECTOR_CORE", calls, 6.0 * calls),
+    ]
+    report = told(statistic(tmp_path, types))
+    found = [each for each in report.findings if each.rule == "COMP085"]
+    assert [each.subject.id for each in found] == ["TopKV2"]
+    assert found[0].saving is None and found[0].severity == "low"
+
+
+CALLS = "Device_id,Level,API Name,Time(us),Count,Avg(us),Min(us),Max(us),Variance"
+
+
+def calls(folder: Path, rows: Sequence[tuple[str, str, float, int, float]]) -> Path:
+    """(level, interface, microseconds, calls, the longest of them) as msprof exports them."""
+    lines = [f"host,{level},{name},{us},{n},{us / n:.3f},0.1,{longest},1" for level, name, us, n, longest in rows]
+    (exported(folder) / "api_statistic_20260101000000.csv").write_text("\n".join([CALLS, *lines]) + "\n")
+    return folder
+
+
+@pytest.mark.parametrize("seed", range(4))
+@pytest.mark.parametrize("name", ["MemCopySync", "StreamSynchronize"])
+def test_calls_that_outlast_all_kernels_are_told(tmp_path, seed, name):
+    """One thread makes its calls one after another: where those of one interface take several times as long as all
+    kernels, the device idled. A first call that sets something up tells nothing, nor do calls of which most waited for
+    the kernels."""
+    draw = Random(seed)
+    said = {}
+    for case, factor, first in (("outlast", draw.uniform(2.3, 6), 0.0), ("wait", draw.uniform(0.5, 1.8), 0.0),
+                                ("set-up", draw.uniform(0.3, 1.5), 4.0)):  # fmt: skip
+        types = network(draw)
+        kernels, count = sum(row[3] for row in types), sum(row[2] for row in types)
+        folder = statistic(tmp_path / case, types)
+        own = factor * kernels
+        report = told(calls(folder, [
+            ("runtime", "KernelLaunch", 4.0 * count, count, 90.0),
+            ("runtime", "SetDevice", 9 * kernels, 500, 8 * kernels),
+            ("runtime", name, own + first * kernels, count // 2, max(first * kernels, own / 50)),
+        ]))  # fmt: skip
+        said[case] = [each for each in report.findings if each.rule == "SCHED081"]
+        if said[case]:
+            evidence = {each.fact: each.value for each in said[case][0].evidence}
+            assert evidence["host_api.repeated_us"] == pytest.approx(own * 49 / 50, rel=1e-6)
+            assert name in said[case][0].message.en and name in said[case][0].message.zh
+            assert said[case][0].title.en in report.summary.headline.en
+    assert [bool(each) for each in said.values()] == [True, False, False]
+
+
+def test_calls_of_a_process_of_which_the_device_recorded_a_part_are_not_compared(tmp_path):
+    """The host counted three times as many launches as there are kernels: its calls are of more than they are."""
+    types = network(Random(0))
+    count = 3 * sum(row[2] for row in types)
+    folder = statistic(tmp_path, types)
+    report = told(calls(folder, [
+        ("runtime", "KernelLaunch", 4.0 * count, count, 90.0),
+        ("runtime", "MemCopySync", 9 * sum(row[3] for row in types), count, 90.0),
+    ]))  # fmt: skip
+    assert "SCHED081" not in [each.rule for each in report.findings]
+
+
+COLLECTIVES = "Device_id,OP Type,Count,Total Time(us),Min Time(us),Avg Time(us),Max Time(us),Ratio(%)"
+
+
+@pytest.mark.parametrize("seed", range(4))
+def test_collectives_of_a_table_of_their_own_count_once(tmp_path, seed):
+    """msprof sums collectives up in a table of their own. They compute nothing; one call of many that takes half
+    of all is where ranks met that began at different times, and counts for nothing."""
+    draw = Random(seed)
+    shares = {}
+    for case, share, first in (("much", draw.uniform(0.25, 0.5), 0.0), ("little", draw.uniform(0.02, 0.15), 0.0),
+                               ("once", draw.uniform(0.02, 0.15), draw.uniform(0.6, 2))):  # fmt: skip
+        types = network(draw)
+        kernels = sum(row[3] for row in types)
+        folder, usual = statistic(tmp_path / case, types), share / (1 - share) * kernels
+        count, once = draw.randint(200, 2000), max(first * kernels, usual / 50)
+        rows = [("hcom_allReduce_", count, usual + once * (first > 0), once), ("hcom_broadcast_", 12, usual / 90, 9.0)]
+        lines = [f"0,{name},{n},{us},1,{us / n},{longest},50" for name, n, us, longest in rows]
+        table = exported(folder) / "communication_statistic_20260101000000.csv"
+        table.write_text("\n".join([COLLECTIVES, *lines]) + "\n")
+        report = told(folder)
+        found = [each for each in report.findings if each.rule in ("COMM013", "COMM015")]
+        facts = {each.fact: each.value for finding in found for each in finding.evidence}
+        shares[case] = bool(found)
+        if found:
+            assert facts["operators.compute_us"] == pytest.approx(kernels, rel=1e-3)
+            assert not report.problems
+    assert shares == {"much": True, "little": False, "once": False}
+
+
+def test_one_long_call_of_many_on_the_ai_cpu_is_told(tmp_path):
+    """A table of sums tells how long the longest call takes: eleven short ones are no reason to replace an operator."""
+    types = network(Random(1))
+    us = 0.05 * sum(row[3] for row in types)
+    said = []
+    for case, longest in (("one", 0.9 * us), ("all", us / 11)):
+        folder = statistic(tmp_path / case, types)
+        table = next(folder.rglob("op_statistic*"))
+        table.write_text(table.read_text() + f"0,IndexPut,AI_CPU,12,{us},1,{us / 12},{longest},5\n")
+        (finding,) = (each for each in told(folder).findings if each.rule == "COMP050")
+        said.append("One of its 12 calls alone" in finding.message.en)
+        assert ("12次调用中有一次" in finding.message.zh) == said[-1]
+    assert said == [True, False]
