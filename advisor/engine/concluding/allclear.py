@@ -209,7 +209,8 @@ def _single_witness(facts: FactSet) -> Doubt | None:
 
 
 def _few_or_uneven_steps(facts: FactSet) -> Doubt | None:
-    steps, limit = facts.number("step.count", RUN), terms()["uneven"]
+    marked = facts.number("step.marked_count", RUN)
+    steps, limit = facts.number("step.count", RUN) if marked is None else marked, terms()["uneven"]
     if steps is not None and steps < terms()["steps"]["value"]:
         return Doubt(both("all_clear.few_steps", count=int(steps)), both("all_clear.steps_tell"))
     if partial := facts.number("run.partial_steps", RUN):
