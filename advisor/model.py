@@ -389,6 +389,8 @@ class Summary:
     """Length of what is judged, where nothing marks steps; `step_time_us` is None then."""
     host_breakdown: Mapping[str, float] = field(default_factory=dict)
     """Where the device was not measured: shares of the step in which the loop waits for data, and of its own work."""
+    wanted: tuple[str, ...] = field(default=(), compare=False)
+    """Files of which any would tell what the headline says is missing, by today's names."""
 
 
 @dataclass(frozen=True, repr=False)

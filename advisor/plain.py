@@ -15,11 +15,11 @@ from typing import Any, TypeVar
 
 import msgspec
 
-from advisor.model import Evidence, Fact, Problem, ProfileInfo, Remedy, Report, Saving, Source
+from advisor.model import Evidence, Fact, Problem, ProfileInfo, Remedy, Report, Saving, Source, Summary
 
 T = TypeVar("T")
 
-_OWN = {Problem: ("lost", "doubted"), Report: ("promised",), Source: ("table",)}
+_OWN = {Problem: ("lost", "doubted"), Report: ("promised",), Source: ("table",), Summary: ("wanted",)}
 """Fields that stay inside."""
 
 

@@ -9,7 +9,7 @@ from typing import Any
 from advisor.basics.units import show
 from advisor.knowledge.statements import document
 from advisor.knowledge.words import both
-from advisor.knowledge.writers import written_by
+from advisor.knowledge.writers import called_later, called_there, written_by
 from advisor.model import COLLECTION, RUN, Report, Text
 
 
@@ -71,15 +71,18 @@ def weights(report: Report) -> dict[str, float]:
 
 
 def next_evidence(report: Report) -> tuple[str, ...]:
-    """Kinds of evidence of the next collection, most decisive first; those that need another run are left out
-    (data_process and schedule exclude one another)."""
-    ordered = sorted(weights(report).items(), key=lambda item: (-item[1], item[0]))
+    """Kinds of evidence of the next collection, what the headline misses before the most decisive; those that need
+    another run are left out (data_process and schedule exclude one another)."""
+    kinds, writer = kinds_of_evidence(), (report.profile.layout, report.profile.framework)
+    wanted = {called_there(file, *writer) for file in report.summary.wanted} - {""}
+    ordered = sorted(
+        weights(report).items(), key=lambda item: (not wanted & {*files_of(kinds[item[0]], report)}, -item[1], item[0])
+    )
     if not ordered:
         return ()
-    kinds = kinds_of_evidence()
     first = kinds[ordered[0][0]]
     scheduled = "schedule" in first.settings
-    least = limit("worthwhile") * ordered[0][1]
+    least = min(limit("worthwhile") * max(weight for _, weight in ordered), ordered[0][1])
     return tuple(
         name for name, weight in ordered if weight >= least and ("schedule" in kinds[name].settings) == scheduled
     )
@@ -99,6 +102,25 @@ def next_collection(report: Report) -> Text:
         return both("collect.whole_program" if told else "collect.kernel_alone")
     if report.profile.framework == "unknown" and report.profile.layout == "msprof":
         return both(f"collect.{'marked_host' if values.get('recording.executes_model') else 'with_framework'}")
+    if (later := _later(report)) is None:
+        return _by_settings(report)
+    file, version = later
+    if not report.missing_evidence:
+        return both("collect.later_alone", file=file, version=version)
+    return both("collect.later", file=file, version=version, other=_by_settings(report))
+
+
+def _later(report: Report) -> tuple[str, Text] | None:
+    """What the headline misses and this profiler never writes, and the version that does; None where it can be had
+    here, or nowhere."""
+    writer = report.profile.layout, report.profile.framework
+    if any(called_there(file, *writer) for file in report.summary.wanted):
+        return None
+    return next(filter(None, (called_later(file, *writer) for file in report.summary.wanted)), None)
+
+
+def _by_settings(report: Report) -> Text:
+    """What this profiler can bring."""
     written = _to_be_written(report)
     names = next_evidence(report)
     if names and names[0] in written and (files := _absent(report, written)):

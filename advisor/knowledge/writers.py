@@ -12,6 +12,7 @@ from types import MappingProxyType
 from typing import Any
 
 from advisor.knowledge.statements import document
+from advisor.model import Text
 from advisor.tables import FILES
 
 
@@ -26,8 +27,12 @@ class Written:
 @cache
 def written_by(layout: str, framework: str) -> Mapping[str, Written]:
     """Table -> file and setting, of the profiler that leaves profiles of this layout."""
+    return _brought_by(_writer_of(layout, framework))
+
+
+@cache
+def _brought_by(name: str) -> Mapping[str, Written]:
     known = _document()
-    name = known["layouts"].get(layout) or known["frameworks"].get(framework) or known["otherwise"]
     writer = known["writers"][name]
     usual = known["writers"][writer["like"]]["brings"] if "like" in writer else []
     found = {}
@@ -41,11 +46,27 @@ def written_by(layout: str, framework: str) -> Mapping[str, Written]:
 def called_there(told: str, layout: str, framework: str) -> str:
     """What such a profiler calls a file of today's, a remark behind it kept; empty where it writes nothing of the
     kind."""
+    return _called(told, written_by(layout, framework))
+
+
+def called_later(told: str, layout: str, framework: str) -> tuple[str, Text] | None:
+    """What a later version of such a profiler calls a file that this one never writes, and the version; None where
+    nobody writes it."""
+    later = _document()["writers"][_writer_of(layout, framework)].get("later")
+    name = "" if later is None else _called(told, _brought_by(later["writer"]))
+    return (name, Text(later["named"]["en"], later["named"]["zh"])) if later is not None and name else None
+
+
+def _called(told: str, writes: Mapping[str, Written]) -> str:
     file, blank, remark = told.partition(" (")
     tables = [table for table, usual in FILES.items() if usual == file]
-    writes = written_by(layout, framework)
     name = next((writes[table].file for table in tables if table in writes), "") if tables else file
     return name + blank + remark if name else ""
+
+
+def _writer_of(layout: str, framework: str) -> str:
+    known = _document()
+    return str(known["layouts"].get(layout) or known["frameworks"].get(framework) or known["otherwise"])
 
 
 @cache

@@ -192,6 +192,24 @@ def test_the_next_collection_is_about_what_takes_the_step():
     assert next_collection(report(())).zh
 
 
+def test_the_next_collection_brings_what_the_headline_misses():
+    """However many other rules wait for other files; of a profiler that never writes it, a later version is named."""
+    missing = (
+        MissingEvidence("memory_record.csv", "profile_memory=True", tuple("ABCDEFGHIJ")),
+        MissingEvidence("communication.json", "Level1", ("K",)),
+    )
+    made = report(missing)
+    assert next_evidence(made) == ("memory",)
+    lacks = replace(made, summary=replace(made.summary, wanted=("communication.json",)))
+    assert next_evidence(lacks) == ("communication", "memory")
+    kernels = replace(made.summary, wanted=("kernel_details.csv",))
+    older = replace(made, profile=ProfileInfo("p", "mindspore", "mindspore_legacy"), summary=kernels)
+    for lang in ("en", "zh"):
+        assert "kernel_details.csv" in getattr(next_collection(older), lang)
+        assert "MindSpore 2.3" in getattr(next_collection(replace(older, missing_evidence=())), lang)
+    assert "MindSpore 2.3" not in next_collection(replace(made, summary=kernels)).en
+
+
 def test_absent_ranks_come_before_settings():
     """Where the step waits for ranks without files, no setting helps."""
     waiting = report(

@@ -16,7 +16,7 @@ from advisor.facts.account.spending import step_time
 from advisor.facts.base import FactSet
 from advisor.knowledge.statements import document
 from advisor.knowledge.words import both
-from advisor.knowledge.writers import called_there
+from advisor.knowledge.writers import called_later, called_there
 from advisor.model import COLLECTION, RUN, Finding, Subject, Text
 from advisor.tables import FILES
 
@@ -29,6 +29,8 @@ class Doubt:
     tells: Text | None
     suspect: Finding | None = None
     """What may weigh much, where the evidence for it is weak."""
+    wanted: tuple[str, ...] = ()
+    """The files of that evidence, by today's names."""
 
 
 MOST_FILES = 3
@@ -55,6 +57,8 @@ class Loss:
     """What takes most of it, where that has one name."""
     elsewhere: float = 0.0
     """The part of the share whose reason lies in another direction."""
+    wanted: tuple[str, ...] = ()
+    """The files of the evidence that would show its cause."""
 
 
 def losses(facts: FactSet) -> list[Loss]:
@@ -84,6 +88,7 @@ def losses(facts: FactSet) -> list[Loss]:
                     tells,
                     _mostly(entry, shares[0], facts),
                     facts.number(entry.get("elsewhere", ""), RUN) or 0.0,
+                    () if told else _lacking(entry["tells"]["evidence"], facts),
                 )
             )
     return sorted(found, key=lambda loss: loss.elsewhere - loss.share)
@@ -209,7 +214,8 @@ def _single_witness(facts: FactSet) -> Doubt | None:
 
 
 def _few_or_uneven_steps(facts: FactSet) -> Doubt | None:
-    steps, limit = facts.number("step.count", RUN), terms()["uneven"]
+    marked = facts.number("step.marked_count", RUN)
+    steps, limit = facts.number("step.count", RUN) if marked is None else marked, terms()["uneven"]
     if steps is not None and steps < terms()["steps"]["value"]:
         return Doubt(both("all_clear.few_steps", count=int(steps)), both("all_clear.steps_tell"))
     if partial := facts.number("run.partial_steps", RUN):
@@ -252,19 +258,28 @@ def _unmeasured(facts: FactSet, ranks: Sequence[int]) -> Doubt | None:
     for entry in terms()["needed"]:
         if state.get(entry["where"], False) and not _measured(facts, entry, ranks):
             part = show(lost.get(entry["where"], 0.0), "ratio")
-            return Doubt(both(f"lacks.{entry['lacks']}", share=part), _not_at_hand(entry["tells"], facts))
+            why, tells = both(f"lacks.{entry['lacks']}", share=part), entry["tells"]
+            return Doubt(why, _not_at_hand(tells, facts), wanted=_lacking(tells, facts))
     return None
 
 
 def _not_at_hand(evidence: str, facts: FactSet) -> Text | None:
     """What to collect of the files named: nobody is asked for what every rank has, or for what his profiler never
-    writes."""
+    writes; where a later version of it does, that is said."""
+    writer = str(facts.value("run.layout", RUN) or ""), str(facts.value("run.framework", RUN) or "")
+    lacking = _lacking(evidence, facts)
+    told = " / ".join(filter(None, dict.fromkeys(called_there(file, *writer) for file in lacking)))
+    if told or not lacking:
+        return Text(told, told) if told else None
+    later = next(filter(None, (called_later(file, *writer) for file in lacking)), None)
+    return both("summary.later", file=later[0], version=later[1]) if later else None
+
+
+def _lacking(evidence: str, facts: FactSet) -> tuple[str, ...]:
+    """Those of the files named that no rank has."""
     tables = facts.value("collection.tables", COLLECTION)
     at_hand = {FILES.get(str(table), "") for table in tables} if isinstance(tables, tuple) else set()
-    writer = str(facts.value("run.layout", RUN) or ""), str(facts.value("run.framework", RUN) or "")
-    files = [called_there(file, *writer) for file in evidence.split(" / ") if file not in at_hand]
-    told = " / ".join(filter(None, dict.fromkeys(files)))
-    return Text(told, told) if told else None
+    return tuple(file for file in evidence.split(" / ") if file not in at_hand)
 
 
 def _measured(facts: FactSet, entry: Mapping[str, Any], ranks: Sequence[int]) -> bool:

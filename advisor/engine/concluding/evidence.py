@@ -22,7 +22,10 @@ def missing_evidence(
 def needless(facts: FactSet) -> tuple[str, ...]:
     """Tables that could hold nothing: of collectives, where one device alone ran and communicated with nobody."""
     alone = (facts.number("run.world_size", RUN) or 1) <= 1 and (facts.number("run.rank_count", RUN) or 1) <= 1
-    silent = facts.number("step.exposed_communication_share", RUN) == 0 and not facts.number("communication.count", RUN)
+    exposed, unplaced = (facts.number(f"step.{name}_share", RUN) for name in ("exposed_communication", "unplaced"))
+    # the older step trace has a column for each collective, and none where there is none
+    untold = exposed is None and unplaced is None and facts.has("step.fp_bp_share")
+    silent = (exposed == 0 or untold) and not facts.number("communication.count", RUN)
     return _OF_COLLECTIVES if alone and silent else ()
 
 

@@ -95,7 +95,7 @@ def _of_the_step(
         said = both("summary.lost", share=show(loss.share, "ratio"), name=loss.name)
         said = _sentences(said, *([loss.mostly] if loss.mostly else []))
         said = _sentences(said, both("summary.step", time=show(step_us, "us", MEASURED)))
-        return summary(loss.direction, _with_wanted(said, loss.tells))
+        return summary(loss.direction, _with_wanted(said, loss.tells), wanted=loss.wanted)
     doubt = objection(facts, findings, ranks)
     if not unusable and not unread and (told := _computes(breakdown, doubt, findings)) is not None:
         return summary(Direction.COMPUTATION.value, told)
@@ -105,6 +105,7 @@ def _of_the_step(
         # what a doubt would be settled by may all be at hand; then what other rules wait for settles it no more
         settled = doubt is not None and doubt.suspect is None
         headline = _with_wanted(headline, doubt.tells if doubt and settled else _most_wanted(missing))
+        summary = partial(summary, wanted=doubt.wanted if doubt and settled else ())
     silent = _silent(unusable, findings, direction)
     if silent and (direction == "healthy" or doubt is not None):
         names = ", ".join(silent[:3]) + (" …" if len(silent) > 3 else "")

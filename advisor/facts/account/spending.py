@@ -46,11 +46,14 @@ _PARTS = {
 def step_time(facts: FactSet) -> float | None:
     """Length of a step, microseconds. A recording without a schedule is one row for all its batches: then the time
     from batch to batch is the step."""
+    return facts.number("data.step_us" if _batches_of_row(facts) else "step.time_us", RUN)
+
+
+def _batches_of_row(facts: FactSet) -> float | None:
+    """Batches that mark the steps of a recording which is one row; None where its rows are steps."""
     batch, batches = facts.number("data.step_us", RUN), facts.number("data.batches", RUN)
     one_row = facts.value("step.interval_us", RUN) is None and facts.number("step.count", RUN) == 1
-    if one_row and batch is not None and batches is not None and batches > 1:
-        return batch
-    return facts.number("step.time_us", RUN)
+    return batches if one_row and batch is not None and batches is not None and batches > 1 else None
 
 
 def spend(facts: FactSet) -> dict[str, float] | None:
@@ -93,6 +96,8 @@ def _share(facts: FactSet, name: str) -> float:
 
 
 KINDS = (
+    kind("step.marked_count", "count", "run", "steps that the figures of a step are means of, by whatever marks them",
+         formula="data.batches where one row holds them all, else step.count", needs=_NEEDS),
     *(kind(f"account.{name}_us", "us", "run", meaning, formula=formula, needs=_NEEDS)
       for name, (meaning, formula) in _PARTS.items()),
     kind("account.unavoidable_us", "us", "run", "what nobody can take off the step",
@@ -105,6 +110,8 @@ KINDS = (
 def measure(run: Run, facts: FactSet) -> Iterator[Fact]:
     """The account of the typical rank's step, in parts and in sum."""
     del run
+    marked = _batches_of_row(facts) or facts.number("step.count", RUN)
+    yield from fact("step.marked_count", RUN, None if marked is None else int(marked))
     parts = spend(facts)
     if parts is None:
         return
@@ -116,4 +123,4 @@ def measure(run: Run, facts: FactSet) -> Iterator[Fact]:
         yield from fact(f"account.{name}_us", RUN, us, *sources, samples=n)
 
 
-FAMILIES = (Family("account", KINDS, measure, after=("steps", "communication", "stages")),)
+FAMILIES = (Family("account", KINDS, measure, after=("steps", "communication", "stages", "data_pipeline")),)

@@ -23,6 +23,9 @@ DRAIN_BATCHES = int(limit("queueing", "drained"))
 ROUNDING_US = 1000.0
 """The files of batches cut their times to whole milliseconds."""
 
+CUT_TIMES = 3
+"""An interval and the two parts of it that the sending thread is busy: three times, each cut by less than that."""
+
 
 @dataclass(frozen=True)
 class BatchTimes:
@@ -80,6 +83,16 @@ def _column(frame: Any, name: str) -> Floats:
     return values
 
 
+def _filled(intervals: Floats, busy_us: Floats) -> int:
+    """How many batches were sent before the sending thread first rested, where it rests behind most batches from then
+    on: until then it fills the queue on the device and runs ahead of it, and afterwards the device sets the pace. 1
+    where it is waited for itself, or never rests for longer than cut times can hide."""
+    rests = intervals - np.nan_to_num(busy_us[1:]) >= CUT_TIMES * ROUNDING_US
+    first = int(rests.argmax()) + 1
+    behind = rests[first:]
+    return first + 1 if behind.size >= DRAIN_BATCHES and 2 * behind.sum() > behind.size else 1
+
+
 def _drained(sizes: Floats) -> int:
     """How many batches at the end found the queue smaller each time: nothing arrived."""
     count = 0
@@ -125,6 +138,8 @@ def _times_of(mode: str, time: Floats, wait: Floats, push: Floats, sizes: Floats
     lead = 1
     if room and n > 3 * (room + 1):
         lead = room + 1
+    if mode == "sink" and timed:
+        lead = max(lead, _filled(np.diff(time), wait + push))
     tail = _drained(sizes)
     tail = tail if DRAIN_BATCHES <= tail < n - lead - DRAIN_BATCHES else 0
     steady = slice(lead if n > lead else 0, n - tail)

@@ -54,6 +54,9 @@ class KernelSteps:
     leads_us: tuple[float, ...] = ()
     """Idle before each step's first kernel, which stands in the row before it; NaN where nothing precedes the step.
     Empty where the steps do not begin with their first kernels, or kernels one by one tell it."""
+    passes: int = 0
+    """How often the same kernels run one after the other where nothing marks steps; 0 where something does, or nothing
+    repeats."""
 
 
 KERNEL_STEPS = Reduction("kernels", KernelSteps)
@@ -72,7 +75,9 @@ def reduce(rank: Rank) -> KernelSteps | None:
             for name, start, end, count in zip(windows.names, windows.start, windows.end, counts, strict=True)
         ]
         source = rank.source("kernels", "start_ns", "duration_us", steps=windows.names)
-        return KernelSteps(_steps(rows, *_unions(timeline)), (source,))
+        steady = timeline.placed.steady if timeline.placed is not None else None
+        passes = steady.repetition.executions if steady is not None and steady.repetition is not None else 0
+        return KernelSteps(_steps(rows, *_unions(timeline)), (source,), passes=passes)
     return _from_lanes(rank)
 
 

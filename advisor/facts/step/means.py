@@ -141,7 +141,7 @@ def measure(run: Run, facts: FactSet) -> Iterator[Fact]:
     yield from fact("step.time_us", RUN, mean, *sources, samples=n)
     median = float(np.median([np.median(t.time) for t in times.values()]))
     yield from fact("step.median_us", RUN, median, *sources, samples=n)
-    if recording_of(run).has_steps and n > 1:
+    if recording_of(run).has_steps and any(len(t.steps) > 1 for t in times.values()):
         longest = float(np.median([t.time.max() for t in times.values()]))
         yield from fact("step.longest_us", RUN, longest, *sources, samples=n)
         shortest = float(np.median([t.time.min() for t in times.values()]))

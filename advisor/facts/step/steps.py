@@ -56,7 +56,7 @@ def steady(run: Run) -> dict[int, StepTimes]:
     times = _told_apart(run, {rank: _named(t, courses.get(rank)) for rank, t in times.items()})
     times = settle(without_short_start(times, frameworks), courses, frameworks)
     times = {rank: _fetching_idle(one, courses.get(rank)) for rank, one in times.items()}
-    times = by_batch(times, run.each(DATA_PIPELINE), run.each(GET_NEXT))
+    times = by_batch(times, run.each(DATA_PIPELINE), run.each(GET_NEXT), run.each(KERNEL_STEPS))
     times = without_evaluation(times, courses, run.ranks)
     serves = recording_of(run).kind == "inference"
     times = on_all({rank: without_warm_up(t, serves=serves) for rank, t in without_ramp(times).items()})

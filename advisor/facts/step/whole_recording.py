@@ -10,16 +10,22 @@ from dataclasses import replace
 
 from advisor.facts.data.getnext import GetNext
 from advisor.facts.data.loading import DataPipeline
+from advisor.facts.recording.limits import section
+from advisor.facts.step.from_kernels import KernelSteps
 from advisor.facts.step.times import StepTimes
 
 
 def by_batch(
-    times: Mapping[int, StepTimes], pipelines: Mapping[int, DataPipeline], fetches: Mapping[int, GetNext]
+    times: Mapping[int, StepTimes],
+    pipelines: Mapping[int, DataPipeline],
+    fetches: Mapping[int, GetNext],
+    kernels: Mapping[int, KernelSteps],
 ) -> dict[int, StepTimes]:
     """The times of a lone rank's only row, divided by the steps that it covers; everything else as it is.
 
-    A sending thread runs ahead of the device, so where batches are sunk GetNext on the device counts the steps. A
-    recording with collectives stays one row: what is known of those is per recording, too.
+    A sending thread runs ahead of the device, so where batches are sunk the device counts the steps: by GetNext, or by
+    the passes of its kernels where these are as many as the batches. A recording with collectives stays one row: what
+    is known of those is per recording, too.
     """
     if len(times) != 1:
         return dict(times)
@@ -31,9 +37,18 @@ def by_batch(
         return dict(times)
     if data.mode == "iterator":
         steps = data.batches
+    elif fetch is not None and fetch.alone_us is not None:
+        steps = fetch.count
     else:
-        steps = fetch.count if fetch is not None and fetch.alone_us is not None else 0
+        steps = _passes(data.batches, kernels.get(rank))
     if steps < 2:
         return dict(times)
     phases = {name: values / steps for name, values in one.phases.items()}
     return {rank: replace(one, time=one.time / steps, phases=phases, covers=steps)}
+
+
+def _passes(batches: int, kernels: KernelSteps | None) -> int:
+    """Passes of the same kernels, one for each batch; 0 where they are fewer or more than the batches, and a pass may
+    be a part of a step or several."""
+    passes = kernels.passes if kernels is not None else 0
+    return passes if (1 - section("witness")["cut_share"]) * batches <= passes <= batches else 0

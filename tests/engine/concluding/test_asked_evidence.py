@@ -9,9 +9,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from advisor.engine.concluding.evidence import waiting_for
+from advisor.engine.concluding.evidence import needless, waiting_for
+from advisor.facts.base import FactSet
 from advisor.facts.registry import catalogue
-from advisor.knowledge.writers import called_there, written_by
+from advisor.knowledge.writers import called_later, called_there, written_by
+from advisor.model import RUN, Fact
 from advisor.pipeline import advise
 from advisor.ruleset.files.loader import load_rules
 from advisor.sources.discover import load_profile
@@ -54,6 +56,36 @@ def test_a_file_of_today_is_named_as_there(writer: tuple[str, str], file: str) -
     there = called_there(file, *writer)
     assert not there or there in {each.file for each in written_by(*writer).values()}
     assert called_there(f"{file} (Name)", *writer) == (f"{there} (Name)" if there else "")
+
+
+@pytest.mark.parametrize("writer", WRITERS)
+@pytest.mark.parametrize("file", sorted(set(FILES.values())))
+def test_what_a_later_version_writes_has_its_name_and_version(writer: tuple[str, str], file: str) -> None:
+    """Only older MindSpore has successors; what they write is known of them."""
+    later = called_later(file, *writer)
+    assert later is None or (writer[0] == "mindspore_legacy" and "2.3" in later[1].en and "2.3" in later[1].zh)
+    if later is not None:
+        assert later[0] in {each.file for each in written_by("ascend_ms", "mindspore").values()}
+
+
+@pytest.mark.parametrize(
+    ("told", "asked"),
+    [
+        ({"step.exposed_communication_share": 0.0}, False),
+        ({"step.exposed_communication_share": 0.2}, True),
+        ({}, True),
+        ({"step.fp_bp_share": 0.9}, False),
+        ({"step.fp_bp_share": 0.9, "step.unplaced_share": 0.1}, True),
+        ({"step.fp_bp_share": 0.9, "run.world_size": 8}, True),
+        ({"step.fp_bp_share": 0.9, "communication.count": 3}, True),
+    ],
+)
+def test_a_single_device_that_exchanges_nothing_has_no_links(told: dict[str, float], asked: bool) -> None:
+    """Where the steps are told and no collective is among them; the older step trace has a column for each."""
+    facts = FactSet(
+        Fact(name, RUN, value) for name, value in {"run.world_size": 1, "run.rank_count": 1, **told}.items()
+    )
+    assert ("links" not in needless(facts)) is asked
 
 
 @pytest.mark.skipif(not CORPUS.is_dir(), reason="ADVISOR_CORPUS names no folder")

@@ -9,6 +9,7 @@ import pytest
 
 from advisor.facts.data.getnext import GetNext
 from advisor.facts.host.graph_calls import own_code_us
+from advisor.facts.step.from_kernels import KernelSteps
 from advisor.facts.step.times import StepTimes
 from advisor.facts.step.whole_recording import by_batch
 from advisor.sources.streams.trace import Spans, Trace
@@ -26,7 +27,7 @@ def row(**phases: float) -> StepTimes:
 
 def test_the_only_row_is_divided_by_its_batches() -> None:
     """Sixty batches in one row: every figure of a step is a sixtieth."""
-    found = by_batch({0: row(computing=420.0, idle=180.0)}, {0: Pipeline("iterator", 60)}, {})[0]
+    found = by_batch({0: row(computing=420.0, idle=180.0)}, {0: Pipeline("iterator", 60)}, {}, {})[0]
     assert found.time.tolist() == [10.0] and found.phases["idle"].tolist() == [3.0]
     assert (found.covers, found.recorded) == (60, 60)
 
@@ -34,14 +35,21 @@ def test_the_only_row_is_divided_by_its_batches() -> None:
 def test_where_batches_are_sunk_the_device_counts_its_steps() -> None:
     """The sender is a hundred batches ahead; without GetNext among the kernels nobody knows the number of steps."""
     times, data = {0: row(computing=600.0)}, {0: Pipeline("sink", 160)}
-    assert by_batch(times, data, {0: GetNext(60, 1.0, 0.0, (), 5.0)})[0].covers == 60
-    assert by_batch(times, data, {0: GetNext(60, None, None, ())})[0].covers == 1
+    assert by_batch(times, data, {0: GetNext(60, 1.0, 0.0, (), 5.0)}, {})[0].covers == 60
+    assert by_batch(times, data, {0: GetNext(60, None, None, ())}, {})[0].covers == 1
+
+
+@pytest.mark.parametrize(("passes", "covers"), [(0, 1), (80, 1), (157, 157), (160, 160), (161, 1), (320, 1)])
+def test_passes_of_the_kernels_count_the_steps_where_they_are_the_batches(passes: int, covers: int) -> None:
+    """A pass of two steps comes half as often as batches are sent, that of a layer more often."""
+    times, data = {0: row(computing=600.0)}, {0: Pipeline("sink", 160)}
+    assert by_batch(times, data, {}, {0: KernelSteps((), (), passes=passes)})[0].covers == covers
 
 
 def test_a_recording_with_collectives_stays_one_row() -> None:
     """What is known of collectives is per recording, and shares of a step would not fit."""
     times = {0: row(computing=500.0, exposed=100.0)}
-    assert by_batch(times, {0: Pipeline("iterator", 60)}, {})[0].covers == 1
+    assert by_batch(times, {0: Pipeline("iterator", 60)}, {}, {})[0].covers == 1
 
 
 def trace(*events: tuple[str, int, int]) -> Trace:

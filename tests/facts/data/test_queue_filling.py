@@ -1,0 +1,113 @@
+"""Batches that are sunk: the sending thread runs ahead of the device while the queue there fills, and the step is the
+device's pace, which steps are as many as whatever marks them."""
+
+from __future__ import annotations
+
+from collections import deque
+from pathlib import Path
+
+import pytest
+
+from advisor.facts.base import FactSet
+from advisor.facts.data.batches import BatchTimes, read_batches
+from advisor.model import RUN
+from advisor.pipeline import advise
+from advisor.ruleset.files.loader import load_rules
+from advisor.sources.base import Rank
+from advisor.sources.minddata.minddata import find_minddata
+
+_KERNELS = 6
+
+
+def sink(folder: Path, device_ms: int, pipeline_ms: int, room: int, batches: int, stall: int | None = None) -> float:
+    """Writes device_queue_profiling of a pipeline that needs so long for a batch and a device that keeps `room` of
+    them; behind batch `stall` the device rests for two seconds once. Returns the device's mean step, microseconds."""
+    folder.mkdir(parents=True, exist_ok=True)
+    lines, now, free, waiting = [], 1000.0, 0.0, deque[float]()
+    begun = []
+    for batch in range(1, batches + 1):
+        while waiting and waiting[0] <= now:
+            waiting.popleft()
+        if len(waiting) >= room:
+            now = waiting.popleft()
+        now += pipeline_ms + 0.4
+        start = max(now, free)
+        free = start + device_ms + (2000 if batch == stall else 0)
+        waiting.append(start)
+        begun.append(start)
+        at = int(now)
+        lines += [f"0 1 {batch} 0 {at}", f"0 2 {batch} {pipeline_ms} {at}", f"0 0 {batch} {pipeline_ms} {at}"]
+        lines.append(f"1 16 {batch} {min(len(waiting), 16)} {at}")
+    (folder / "device_queue_profiling_0.txt").write_text("\n".join(lines) + "\n")
+    return 1000 * (free - begun[0]) / batches
+
+
+def kernels(folder: Path, device_ms: int, passes: int) -> None:
+    """Kernels and the one row of a step table of a device that runs so many steps without a pause."""
+    folder.mkdir(parents=True, exist_ok=True)
+    each, rows = 1000.0 * device_ms / _KERNELS, []
+    for step in range(passes):
+        for place in range(_KERNELS):
+            at = 1_700_000_000_000_000 + (step * _KERNELS + place) * each
+            rows.append(f"Default/net/Op{place}-op1,Op{place},AI_CORE,{at:.3f},{each - 2:.3f},0")
+    head = "Name,Type,Accelerator Core,Start Time(us),Duration(us),Wait Time(us)"
+    (folder / "kernel_details.csv").write_text("\n".join([head, *rows]) + "\n")
+    busy, whole = passes * _KERNELS * (each - 2), passes * _KERNELS * each
+    (folder / "step_trace_time.csv").write_text(
+        "Step,Computing,Communication(Not Overlapped),Overlapped,Communication,Free,Stage,Bubble,"
+        f"Communication(Not Overlapped and Exclude Receive),Preparing\n0,{busy:.3f},0,0,0,{whole - busy:.3f},0,0,0,10\n"
+    )
+
+
+def times_of(folder: Path) -> BatchTimes:
+    found = read_batches(Rank(0, folder, find_minddata(folder, 0), base=folder))
+    assert found is not None
+    return found
+
+
+@pytest.mark.parametrize("device_ms", [20, 45])
+@pytest.mark.parametrize("pipeline_ms", [4, 12])
+@pytest.mark.parametrize("room", [2, 20, 100])
+def test_batches_that_fill_the_queue_are_no_steps(tmp_path: Path, device_ms: int, pipeline_ms: int, room: int) -> None:
+    """However much room the device has: the interval is the device's from where the sending thread rests."""
+    step = sink(tmp_path, device_ms, pipeline_ms, room, 400)
+    found = times_of(tmp_path)
+    assert found.step_mean_us == pytest.approx(step, rel=0.02)
+    assert found.wait_us == pytest.approx(1000 * pipeline_ms, rel=0.05)
+
+
+@pytest.mark.parametrize("stall", [None, 150])
+def test_a_thread_that_is_waited_for_fills_nothing(tmp_path: Path, stall: int | None) -> None:
+    """A slow pipeline sets the pace from the first batch on, also where it could rest while the device paused once."""
+    sink(tmp_path, 10, 25, 20, 300, stall)
+    found = times_of(tmp_path)
+    assert found.step_us == pytest.approx(25_400, rel=0.05)
+    assert found.steady > 250
+
+
+def recording(folder: Path, device_ms: int, batches: int, passes: int) -> FactSet:
+    """The facts of a healthy sink whose kernels repeat so often, in one row."""
+    output = folder / "host_1_20260101000000000_ascend_ms" / "ASCEND_PROFILER_OUTPUT"
+    kernels(output, device_ms, passes)
+    sink(output.parent / "FRAMEWORK", device_ms, 4, 20, batches)
+    report = advise([folder], load_rules())
+    assert not [f for f in report.findings if f.verdict == "too-few-samples"]
+    assert report.summary.step_time_us == pytest.approx(1000 * device_ms, rel=0.02)
+    return FactSet(report.facts)
+
+
+def test_the_devices_passes_are_the_steps(tmp_path: Path) -> None:
+    """As many passes of the same kernels as batches: the row is divided by them, and nobody asks for more steps, for
+    which a schedule would be needed that switches the data pipeline's files off."""
+    facts = recording(tmp_path, 30, 200, 200)
+    assert facts.value("step.count", RUN) == 200
+    assert facts.value("step.time_us", RUN) == pytest.approx(30_000, rel=1e-3)
+    assert not facts.has("step.longest_us")
+
+
+@pytest.mark.parametrize("passes", [100, 400])
+def test_passes_that_are_no_steps_divide_nothing(tmp_path: Path, passes: int) -> None:
+    """Half as many, or twice as many: a pass is two steps, or half of one. The batches mark the steps all the same."""
+    facts = recording(tmp_path, 30, 200, passes)
+    assert facts.value("step.count", RUN) == 1
+    assert facts.value("step.marked_count", RUN) == 200
