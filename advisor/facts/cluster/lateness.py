@@ -126,16 +126,18 @@ def _loading_told(run: Run, ranks: Sequence[int]) -> bool:
 
 
 def _among_peers(balance: Accounts, rows: list[int], speeds: dict[int, float]) -> dict[int, Lateness]:
+    among = balance.among(rows)
     own = sum((balance.part(p)[rows] for p in PARTS), np.zeros((len(rows), len(balance.steps))))
-    parts = {p: excess(balance.part(p)[rows]) for p in PARTS if p != "data" or balance.data_known}
-    over = excess(own)
-    exposed = excess(balance.exposed[rows])
-    above = own - others_median(own)
+    parts = {p: excess(balance.part(p)[rows], among) for p in PARTS if p != "data" or balance.data_known}
+    over = excess(own, among)
+    exposed = excess(balance.exposed[rows], among)
+    above = own - others_median(own, among)
     enough = np.maximum(np.nan_to_num(over) / 2, 0.0)[:, None]
     steadily = _part(above > enough, above)
     noise = spread(over)
     waits = balance.part("data")[rows]
-    waits = np.where(2 * (waits - others_median(waits)) > above, waits - others_median(waits), np.nan)
+    longer = waits - others_median(waits, among)
+    waits = np.where(2 * longer > above, longer, np.nan)
     found: dict[int, Lateness] = {}
     for i, r in enumerate(rows):
         if np.isfinite(over[i]):
