@@ -118,9 +118,9 @@ def joint_gain(run: Run, slow: Sequence[Lateness], *, replayed: bool = True) -> 
         return on_average(run, slow, min(gained, _waited_for(slow, layout))), "replay"
     mine = {entry.rank for entry in slow}
     compared = 0.0
-    for stage in {layout.stage.get(rank) for rank in mine}:
-        here = [entry.late_us for entry in slow if layout.stage.get(entry.rank) == stage]
-        others = [e.late_us for r, e in late.items() if r not in mine and layout.stage.get(r) == stage]
+    for kin in {layout.kin.get(rank) for rank in mine}:
+        here = [entry.late_us for entry in slow if layout.kin.get(entry.rank) == kin]
+        others = [e.late_us for r, e in late.items() if r not in mine and layout.kin.get(r) == kin]
         compared = max(compared, max(here) - max(others, default=0.0))
     if slow and all(entry.cause == "compute" and has_more_work(run, entry) for entry in slow):
         compared = min(compared, max(_above_mean(balance, members, mine) for members in layout.peers().values()))
@@ -181,8 +181,8 @@ def _waited_for(slow: Sequence[Lateness], layout: Partition) -> float:
         return np.inf
     longest: dict[int | None, float] = {}
     for entry in slow:
-        stage = layout.stage.get(entry.rank)
-        longest[stage] = max(longest.get(stage, 0.0), entry.late_us)
+        kin = layout.kin.get(entry.rank)
+        longest[kin] = max(longest.get(kin, 0.0), entry.late_us)
     return sum(longest.values())
 
 
