@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
 import numpy as np
 
-from advisor.basics.arrays import Floats
+from advisor.basics.arrays import Floats, Mask
 from advisor.facts.base import Run, computed
-from advisor.facts.cluster.peers import kernel_speeds, others_median
+from advisor.facts.cluster.peers import kernel_speeds, others_median, yardsticks
 from advisor.facts.device.course import COURSE, Course
 from advisor.facts.host.timeline import IDLE
 from advisor.facts.recording.limits import section
@@ -44,6 +44,13 @@ class Accounts:
     within: Floats | None = None
     """The part of `data` between kernels of the step: a loop that launches something before it asks for its batch waits
     there, and its timeline names the loader."""
+    shown: frozenset[int] = frozenset()
+    """Ranks that the others are compared with, where most are slow (`peers.yardsticks`); nobody: with all."""
+
+    def among(self, rows: Sequence[int] | None = None) -> Mask:
+        """Which of these rows, or of all, show what is usual; none where the median of all does."""
+        ranks = self.ranks if rows is None else [self.ranks[row] for row in rows]
+        return np.array([rank in self.shown for rank in ranks], bool)
 
     def synchronous(self, rows: list[int]) -> bool:
         """Whether these ranks' steps are of one length, as those of one job are: else they cannot be compared. One step
@@ -61,7 +68,8 @@ class Accounts:
     def above_others(self, name: str, rank: int) -> Floats:
         """How much more of this part the rank has in each step than the median of all others; NaN where unknown."""
         values = self.part(name)
-        return np.asarray((values - others_median(values))[self.ranks.index(rank)])
+        among = self.among() if name == "compute" else None
+        return np.asarray((values - others_median(values, among))[self.ranks.index(rank)])
 
     def told_as(self, cause: str) -> str:
         """What a rank is late from, as far as the tables tell: where none has the wait for data apart from late
@@ -113,7 +121,7 @@ def accounts(run: Run) -> Accounts | None:
     sources = {rank: times[rank].sources for rank in ranks}
     return Accounts(
         ranks, steps, time, computing, np.nan_to_num(data) + within, host - within, exposed, idle, known, sources,
-        left_out, table("preparing"), within,
+        left_out, table("preparing"), within, yardsticks(run),
     )  # fmt: skip
 
 

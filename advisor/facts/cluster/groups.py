@@ -1,8 +1,9 @@
 """Ranks that are late from one thing are one cause: one by one they gain nothing, for a step waits for its last.
 
 Of one thing means: the same part of the step, by about the same time, about as often; more work to do is one thing
-however much of it each has; loaders that limit their ranks alike, whoever waits longest. What a group gives is replayed
-for all of it at once; without kernels the pipeline's schedule, else how much later they are than the next, tells.
+however much of it each has beyond what equal ranks differ by; loaders that limit their ranks alike, whoever waits
+longest. What a group gives is replayed for all of it at once; without kernels the pipeline's schedule, else how much
+later they are than the next, tells.
 """
 
 from __future__ import annotations
@@ -20,7 +21,10 @@ from advisor.facts.collectives.exposure import exposures
 from advisor.facts.collectives.parallelism import Partition, partition
 from advisor.facts.collectives.schedule import guess_micro_batches, pipeline_us
 from advisor.facts.data.common_pace import CommonPace, common_pace
+from advisor.knowledge.measuring import limit
 
+NOISE = limit("lateness", "noise")
+"""Part of its computation by which a rank computes longer than its peers by chance."""
 REPLAYS = 6
 """Groups of late ranks whose mending is replayed, the latest first."""
 
@@ -36,7 +40,7 @@ def groups(run: Run) -> dict[int, tuple[int, ...]]:
         rest = sorted(size, key=lambda r: (-size[r], r))
         while rest:
             first = rest[0]
-            loaded = {r for r in rest if cause == "compute" and has_more_work(run, late[r])}
+            loaded = {r for r in rest if cause == "compute" and _has_more_work(run, late[r])}
             # uneven work is dealt anew all at once; a slow card beside it is another thing
             group = [
                 r for r in rest
@@ -49,6 +53,16 @@ def groups(run: Run) -> dict[int, tuple[int, ...]]:
     if pace is not None:
         found.update({r: pace.ranks for r in pace.ranks if r in found and late[r].cause == "data"})
     return dict(sorted(found.items()))
+
+
+def _has_more_work(run: Run, entry: Lateness) -> bool:
+    """Whether more work makes it late, by more than equal ranks differ anyway."""
+    balance = accounts(run)
+    if balance is not None and entry.rank in balance.ranks:
+        own = float(np.nanmedian(balance.compute[balance.ranks.index(entry.rank)]))
+        if entry.parts.get("compute", 0.0) <= NOISE * own:
+            return False
+    return has_more_work(run, entry)
 
 
 @computed
@@ -104,9 +118,9 @@ def joint_gain(run: Run, slow: Sequence[Lateness], *, replayed: bool = True) -> 
         return on_average(run, slow, min(gained, _waited_for(slow, layout))), "replay"
     mine = {entry.rank for entry in slow}
     compared = 0.0
-    for stage in {layout.stage.get(rank) for rank in mine}:
-        here = [entry.late_us for entry in slow if layout.stage.get(entry.rank) == stage]
-        others = [e.late_us for r, e in late.items() if r not in mine and layout.stage.get(r) == stage]
+    for kin in {layout.kin.get(rank) for rank in mine}:
+        here = [entry.late_us for entry in slow if layout.kin.get(entry.rank) == kin]
+        others = [e.late_us for r, e in late.items() if r not in mine and layout.kin.get(r) == kin]
         compared = max(compared, max(here) - max(others, default=0.0))
     if slow and all(entry.cause == "compute" and has_more_work(run, entry) for entry in slow):
         compared = min(compared, max(_above_mean(balance, members, mine) for members in layout.peers().values()))
@@ -167,8 +181,8 @@ def _waited_for(slow: Sequence[Lateness], layout: Partition) -> float:
         return np.inf
     longest: dict[int | None, float] = {}
     for entry in slow:
-        stage = layout.stage.get(entry.rank)
-        longest[stage] = max(longest.get(stage, 0.0), entry.late_us)
+        kin = layout.kin.get(entry.rank)
+        longest[kin] = max(longest.get(kin, 0.0), entry.late_us)
     return sum(longest.values())
 
 

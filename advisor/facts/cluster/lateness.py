@@ -126,16 +126,18 @@ def _loading_told(run: Run, ranks: Sequence[int]) -> bool:
 
 
 def _among_peers(balance: Accounts, rows: list[int], speeds: dict[int, float]) -> dict[int, Lateness]:
+    among = balance.among(rows)
     own = sum((balance.part(p)[rows] for p in PARTS), np.zeros((len(rows), len(balance.steps))))
-    parts = {p: excess(balance.part(p)[rows]) for p in PARTS if p != "data" or balance.data_known}
-    over = excess(own)
-    exposed = excess(balance.exposed[rows])
-    above = own - others_median(own)
+    parts = {p: excess(balance.part(p)[rows], among) for p in PARTS if p != "data" or balance.data_known}
+    over = excess(own, among)
+    exposed = excess(balance.exposed[rows], among)
+    above = own - others_median(own, among)
     enough = np.maximum(np.nan_to_num(over) / 2, 0.0)[:, None]
     steadily = _part(above > enough, above)
     noise = spread(over)
     waits = balance.part("data")[rows]
-    waits = np.where(2 * (waits - others_median(waits)) > above, waits - others_median(waits), np.nan)
+    longer = waits - others_median(waits, among)
+    waits = np.where(2 * longer > above, longer, np.nan)
     found: dict[int, Lateness] = {}
     for i, r in enumerate(rows):
         if np.isfinite(over[i]):
@@ -329,26 +331,42 @@ EDGE = limit("lateness", "edge")
 
 
 def extra_work(run: Run, rank: int, others: Sequence[int], most: int = 3) -> tuple[float, tuple[str, ...]]:
-    """Microseconds a step that a rank's calls take beyond its peers' because there are more of them or their shapes are
-    others, each at this rank's own speed, and the operator types that account for most of it with the shapes here."""
-    courses = run.each(COURSE)
+    """Microseconds a step that a rank's calls take beyond those of its middle peer because there are more of them or
+    their shapes are others, each at this rank's own speed, and the operator types that account for most of it with the
+    shapes here.
+
+    Each peer is compared as a whole: where no two ranks have the same shapes, as with experts, what all of them do is
+    no extra work of any."""
+    courses, speeds = run.each(COURSE), kernel_speeds(run)
     own = courses.get(rank)
-    peers = [courses[r] for r in others if r in courses and r != rank]
+    peers = [r for r in others if r in courses and r != rank]
     if own is None or not peers:
         return 0.0, ()
-    calls: dict[tuple[str, str], float] = {
-        key: float(np.median([p.speed.get(key, (0.0, 0.0))[0] for p in peers]))
-        for key in dict.fromkeys([*own.speed, *(key for p in peers for key in p.speed)])
-    }
-    totals: dict[str, float] = {}
+    told = dict.fromkeys(
+        name for r in (rank, *peers) for name in (*(n for n, _ in courses[r].speed), *courses[r].rest_us)
+    )
+    names = {name: i for i, name in enumerate(told)}
+    more = np.zeros((len(peers), len(names)))
+    calls: dict[tuple[str, str], list[float]] = {key: [] for key in own.speed}
+    for row, peer in enumerate(peers):
+        theirs, pace = courses[peer].speed, speeds.get(rank, 1.0) / speeds.get(peer, 1.0)
+        for key, (count, lasts) in own.speed.items():
+            usual = theirs.get(key, (0.0, 0.0))[0]
+            more[row, names[key[0]]] += (count - usual) * lasts
+            calls[key].append(usual)
+        for key, entry in theirs.items():
+            if key not in own.speed:
+                more[row, names[key[0]]] -= weight(entry) * pace
+        for course, sign in ((own, 1.0), (courses[peer], -pace)):
+            for name, us in course.rest_us.items():
+                more[row, names[name]] += sign * us
+    totals = dict(zip(names, np.median(more, axis=0).tolist(), strict=True))
     largest: dict[str, tuple[float, str]] = {}
-    for (name, shapes), usual in calls.items():
-        count, lasts = own.speed.get((name, shapes), (0.0, 0.0))
-        if not count:
-            lasts = float(np.median([p.speed[name, shapes][1] for p in peers if (name, shapes) in p.speed]))
-        totals[name] = totals.get(name, 0.0) + (count - usual) * lasts
-        if count > usual and shapes:
-            largest[name] = max(largest.get(name, (0.0, "")), ((count - usual) * lasts, shapes))
-    ranked = sorted((name for name in totals if totals[name] > 0), key=lambda name: (-totals[name], name))
-    told = tuple(f"{name} ({largest[name][1]})" if name in largest else name for name in ranked[:most])
-    return sum(totals.values()), told
+    for (name, shapes), (count, lasts) in own.speed.items():
+        beyond = count - float(np.median(calls[name, shapes]))
+        if beyond > 0 and shapes:
+            largest[name] = max(largest.get(name, (0.0, "")), (beyond * lasts, shapes))
+    least = EDGE * max(sum(us for us in totals.values() if us > 0), 1e-9)  # less of it is noise
+    ranked = sorted((name for name in totals if totals[name] >= least), key=lambda name: (-totals[name], name))
+    listed = tuple(f"{name} ({largest[name][1]})" if name in largest else name for name in ranked[:most])
+    return float(np.median(more.sum(axis=1))), listed

@@ -2,24 +2,37 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from math import ceil
 
 import numpy as np
 
-from advisor.basics.arrays import Floats
+from advisor.basics.arrays import Floats, Mask
 from advisor.facts.base import Run, computed
 from advisor.facts.device.course import COURSE, ENDS, Course
 from advisor.knowledge.measuring import limit
 
 OTHERWISE = limit("lateness", "otherwise")
 """Calls that take less than this part of what they take elsewhere are other work, where others take longer."""
+FEWEST = int(limit("yardsticks", "fewest"))
+"""One rank that is faster than all others may be a card of another kind."""
+LEAST_SHARE = limit("yardsticks", "least_share")
+"""Part of the ranks below which those that are faster are exceptions."""
+SLOWER, APART = limit("yardsticks", "slower"), limit("yardsticks", "apart")
+"""How many times as long the others take, and how many times what ranks of either kind differ by that is more."""
 
 
-def others_median(values: Floats) -> Floats:
-    """For each row the median of the other rows, column by column. Rows are ranks; NaN is not counted.
+def others_median(values: Floats, among: Mask | None = None) -> Floats:
+    """For each row the median of the other rows, column by column. Rows are ranks; NaN is not counted. Of the rows that
+    are `among` those that show what is usual, where there are such, else of all.
 
     A row with no finite other row gets NaN. A single outlier among three or more cannot hide in its own reference.
     """
+    if among is not None and among.any():
+        plain, shown = others_median(values), values[among]
+        found = np.where(among[:, None], np.nan, _medians(shown))
+        found[among] = others_median(shown)
+        return np.asarray(np.where(np.isfinite(found), found, plain))
     result = np.full(values.shape, np.nan)
     known = np.where(np.isfinite(values), values, np.nan)
     others = np.isfinite(known).sum(axis=0) - 1
@@ -34,6 +47,13 @@ def others_median(values: Floats) -> Floats:
     )
     np.put_along_axis(result, order, np.where((place <= others) & (others > 0), (below + above) / 2, np.nan), axis=0)
     return result
+
+
+def _medians(values: Floats) -> Floats:
+    """The median of each column, NaN not counted; NaN where none is known."""
+    found, known = np.full(values.shape[1], np.nan), np.isfinite(values).any(axis=0)
+    found[known] = np.nanmedian(values[:, known], axis=0)
+    return found
 
 
 def typical(values: Floats) -> Floats:
@@ -53,9 +73,9 @@ def held_by_most(values: Sequence[float]) -> float:
     return sorted(values)[(len(values) - 1) // 2]
 
 
-def excess(values: Floats) -> Floats:
+def excess(values: Floats, among: Mask | None = None) -> Floats:
     """How far each rank is above the median of the others: what it usually is over the steps."""
-    return typical(values - others_median(values))
+    return typical(values - others_median(values, among))
 
 
 def spread(values: Floats) -> float | None:
@@ -72,12 +92,7 @@ def kernel_speeds(run: Run) -> dict[int, float]:
 
     Weighted median over signatures of what they usually take here ÷ the median of the other ranks, weighted by time.
     """
-    found = {}
-    for rank, (ratio, weights) in _kernel_ratios(run).items():
-        order = np.argsort(ratio)
-        mass = np.cumsum(weights[order])
-        found[rank] = float(ratio[order][np.searchsorted(mass, mass[-1] / 2)])
-    return found
+    return {rank: _paced(ratio, weights) for rank, (ratio, weights) in _kernel_ratios(run).items()}
 
 
 def usual_slowness(run: Run) -> dict[int, float]:
@@ -94,12 +109,12 @@ def _kernel_ratios(run: Run) -> dict[int, tuple[Floats, Floats]]:
     usual alone."""
     courses = run.each(COURSE)
     ranks = sorted(courses)
-    keys = sorted({(name, shapes) for course in courses.values() for name, shapes in course.speed if shapes})
+    keys, durations, weights = _durations(courses, ranks)
     if len(ranks) < 2 or not keys:
         return {}
-    durations = np.array([[courses[r].speed.get(key, (0.0, np.nan))[1] for key in keys] for r in ranks])
-    weights = np.array([[weight(courses[r].speed.get(key)) for key in keys] for r in ranks])
-    ratio = _within_ends(durations / others_median(durations), _end_ratios([courses[r] for r in ranks], keys))
+    shown, ends = yardsticks(run), _ends([courses[r] for r in ranks], keys)
+    among = np.array([rank in shown for rank in ranks])
+    ratio = _within_ends(durations / others_median(durations, among), ends / others_median(ends, among))
     found = {}
     for i, rank in enumerate(ranks):
         known = np.isfinite(ratio[i]) & (weights[i] > 0)
@@ -108,14 +123,55 @@ def _kernel_ratios(run: Run) -> dict[int, tuple[Floats, Floats]]:
     return found
 
 
-def _end_ratios(courses: Sequence[Course], keys: Sequence[tuple[str, str]]) -> Floats:
-    """(ranks, signatures, 2, quantiles): of the shortest and of the longest calls, what they take ÷ the median of the
-    other ranks."""
+def _durations(courses: Mapping[int, Course], ranks: Sequence[int]) -> tuple[list[tuple[str, str]], Floats, Floats]:
+    """Signatures, what each usually takes on each rank, and their time a step, microseconds."""
+    keys = sorted({(name, shapes) for course in courses.values() for name, shapes in course.speed if shapes})
+    durations = np.array([[courses[r].speed.get(key, (0.0, np.nan))[1] for key in keys] for r in ranks])
+    weights = np.array([[weight(courses[r].speed.get(key)) for key in keys] for r in ranks])
+    return keys, durations, weights
+
+
+@computed
+def yardsticks(run: Run) -> frozenset[int]:
+    """The ranks that show what the work needs, where most take longer for the same calls; nobody where the median of
+    all shows it.
+
+    A median follows the majority: where most cards are slow, it is slow. But no card computes faster than it can, so
+    several that do the same calls in less time, apart from all others by more than these differ among themselves, tell
+    how long they take. One alone may be a card of another kind.
+    """
+    courses = run.each(COURSE)
+    ranks = sorted(courses)
+    keys, durations, weights = _durations(courses, ranks)
+    if len(ranks) < 2 * FEWEST or not keys:
+        return frozenset()
+    ends = _ends([courses[r] for r in ranks], keys)
+    ratio = _within_ends(durations / _medians(durations), ends / _medians(ends))
+    pace = np.array([_paced(us, time) for us, time in zip(ratio, weights, strict=True)])
+    order = np.argsort(pace, kind="stable")[: int(np.isfinite(pace).sum())]  # unknown ones come last
+    pace = pace[order]
+    for count in range(max(FEWEST, ceil(LEAST_SHARE * len(order))), ceil(len(order) / 2)):
+        fast, slow = pace[:count], pace[count:]
+        apart, inside = slow[0] / fast[-1], max(fast[-1] / fast[0], slow[-1] / slow[0])
+        if apart >= SLOWER and apart - 1 >= APART * (inside - 1):
+            return frozenset(ranks[i] for i in order[:count].tolist())
+    return frozenset()
+
+
+def _paced(ratio: Floats, weights: Floats) -> float:
+    """The ratio's median weighted by time; NaN where none is known."""
+    known = np.isfinite(ratio) & (weights > 0)
+    if not known.any():
+        return float("nan")
+    order = np.argsort(ratio[known])
+    mass = np.cumsum(weights[known][order])
+    return float(ratio[known][order][np.searchsorted(mass, mass[-1] / 2)])
+
+
+def _ends(courses: Sequence[Course], keys: Sequence[tuple[str, str]]) -> Floats:
+    """A row for each rank: what its shortest and its longest calls of each signature take, one behind the other."""
     unknown = np.full(len(ENDS), np.nan)
-    times = np.array([[course.ends.get(key, unknown) for key in keys] for course in courses])
-    flat = times.reshape(len(courses), -1)
-    ratios: Floats = (flat / others_median(flat)).reshape(len(courses), len(keys), 2, -1)
-    return ratios
+    return np.array([[course.ends.get(key, unknown) for key in keys] for course in courses]).reshape(len(courses), -1)
 
 
 def _within_ends(ratio: Floats, ends: Floats) -> Floats:
@@ -123,6 +179,7 @@ def _within_ends(ratio: Floats, ends: Floats) -> Floats:
 
     No more than the further end, of whose two quantiles the one nearer to equal, for another kind of work may begin
     between them. 1 where some calls are shorter and others longer by more than chance: no card does both."""
+    ends = ends.reshape(*ratio.shape, 2, -1)
     high, low = np.nan_to_num(ends, nan=np.inf), np.nan_to_num(ends)
     both = np.isfinite(ends).all((-2, -1)) & (low.min((-2, -1)) < OTHERWISE) & (high.max((-2, -1)) > 1 / OTHERWISE)
     found = np.clip(ratio, np.fmin(low.max(-1).min(-1), 1), np.fmax(high.min(-1).max(-1), 1))

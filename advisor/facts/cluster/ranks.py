@@ -79,6 +79,10 @@ KINDS = (
          formula="excess ÷ (1.4826 × median absolute deviation of the peers' excesses)", needs=_NEEDS),
     kind("rank.kernel_speed_ratio", "number", "rank", "the same kernels take this many times as long as on other ranks",
          formula="weighted median over type and shapes of own median ÷ median of the others", needs="kernels"),
+    kind("rank.measured_by", "text", "rank",
+         "the ranks that show what the same calls need, where most ranks take longer for them",
+         formula="the fastest ranks, a quarter of all and two at least, fewer than half, whose same calls take less "
+                 "than those of all others by more than either kind differs", needs="kernels"),
     kind("rank.peer_clock_mhz", "mhz", "rank", "clock of the AI Core of its peers, of a rank that computes longer",
          formula="median over the other ranks of its stage of their clocks while kernels ran", needs="trace"),
     kind("rank.slow_operators", "list", "rank", "operator types that account for the longer computation (S37)",
@@ -178,23 +182,25 @@ def measure(run: Run, facts: FactSet) -> Iterator[Fact]:
         if entry.late_us > 0 and cause == "data":
             yield from fact("rank.fetching_us", subject, fetching or None, *sources, samples=n)
             group = alike.get(rank, (rank,))
-            others = [peer for peer in peers[layout.stage[rank]] if peer not in group and peer in balance.ranks]
+            others = [peer for peer in layout.mates(rank) if peer not in group and peer in balance.ranks]
             waits = [_waits_for_data(run, facts, balance, peer) for peer in others] if balance.data_known else []
             yield from fact("rank.peers_data_wait_us", subject, min(waits, default=None), *sources, samples=n)
         if rank in idling:
             yield from fact("rank.idle_excess_share", subject, idling[rank] / step_us, *sources, samples=n)
         if entry.late_us > 0 and entry.cause == "compute":
-            names = slow_operators(run, rank, peers[layout.stage[rank]])
+            others = _compared(balance, rank, layout.mates(rank))
+            yield from fact("rank.measured_by", subject, _told_by(balance, others), *sources)
+            names = slow_operators(run, rank, others)
             yield from fact("rank.slow_operators", subject, names or None, *sources)
-            yield from fact("rank.peer_clock_mhz", subject, _clock_of_others(facts, rank, peers[layout.stage[rank]]))
-            low, high = type_speeds(run, rank, peers[layout.stage[rank]]) or (None, None)
+            yield from fact("rank.peer_clock_mhz", subject, _clock_of_others(facts, rank, others))
+            low, high = type_speeds(run, rank, others) or (None, None)
             yield from fact("rank.type_speed_low", subject, low, *sources)
             yield from fact("rank.type_speed_high", subject, high, *sources)
             for name, chosen in (("matrix", is_matrix_product), ("attention", is_attention)):
-                speed = speed_of(run, rank, peers[layout.stage[rank]], chosen)
+                speed = speed_of(run, rank, others, chosen)
                 yield from fact(f"rank.{name}_speed", subject, speed, *sources)
-            yield from fact("rank.flop_ratio", subject, _flop_ratio(run, rank, peers[layout.stage[rank]]), *sources)
-            more, where = extra_work(run, rank, peers[layout.stage[rank]])
+            yield from fact("rank.flop_ratio", subject, _flop_ratio(run, rank, others), *sources)
+            more, where = extra_work(run, rank, others)
             # with less to do than its peers it has nothing that they do not have
             yield from fact("rank.extra_work_us", subject, max(more, 0.0), *sources)
             yield from fact("rank.extra_operators", subject, where or None, *sources)
@@ -221,6 +227,17 @@ def measure(run: Run, facts: FactSet) -> Iterator[Fact]:
             yield from fact("rank.saving_us", subject, gain, *sources, samples=n)
             yield from fact("rank.saving_share", subject, gain / step_us, *sources, samples=n)
             yield from fact("rank.saving_basis", subject, basis, *sources)
+
+
+def _compared(balance: Accounts, rank: int, members: Sequence[int]) -> list[int]:
+    """The ranks of its stage that a rank is compared with: those that show what the work needs, where most are slow."""
+    others = [member for member in members if member != rank]
+    return [other for other in others if other in balance.shown] or others
+
+
+def _told_by(balance: Accounts, others: Sequence[int]) -> str | None:
+    """The ranks that it is measured by where most are slow; None where the median of all shows what is usual."""
+    return rank_list(tuple(others)) if set(others) <= balance.shown else None
 
 
 def _flop_ratio(run: Run, rank: int, others: Sequence[int]) -> float | None:

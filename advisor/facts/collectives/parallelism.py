@@ -8,17 +8,18 @@ from __future__ import annotations
 
 import re
 from collections import defaultdict
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import pairwise
 from math import prod
 
 import numpy as np
 
+from advisor.basics.units import rank_list
 from advisor.facts.base import FactSet, Family, Run, computed, fact, kind
 from advisor.facts.collectives.exchanges import EXCHANGES, REDUCTIONS, Exchanges, kind_of
 from advisor.facts.collectives.roles import hidden_by_computing, in_forward, roles_of, weights_shared
-from advisor.facts.device.course import COURSE
+from advisor.facts.device.course import COURSE, Course
 from advisor.facts.operators.kinds import is_attention, is_batched_product, is_expert, is_softmax
 from advisor.facts.operators.reduction import OPERATORS
 from advisor.facts.recording.kinds.evidence import RECORDING
@@ -49,6 +50,9 @@ class Partition:
     trains: bool = True
     """Gradients are exchanged; inference has none."""
     stage: dict[int, int] = field(default_factory=dict)
+    program: dict[int, int] = field(default_factory=dict)
+    """Rank -> number of what it runs, where groups of ranks that share no weights run different things beside each
+    other (an actor and its critic); empty where all do the same, or stages of it."""
     host: dict[int, str] = field(default_factory=dict)
     groups: dict[str, tuple[int, ...]] = field(default_factory=dict)
     told: frozenset[str] = frozenset()
@@ -110,12 +114,21 @@ class Partition:
         tokens = self.all_to_all in ("expert", "")
         return {"allgather": "weights", "alltoall": "expert" if tokens else "exchange"}.get(kind, "other")
 
+    @property
+    def kin(self) -> dict[int, int]:
+        """rank -> number of those that do the same work: its stage, or its program."""
+        return self.program or self.stage
+
     def peers(self) -> dict[int, list[int]]:
-        """stage -> ranks at hand in it."""
+        """Stage, or program -> ranks at hand in it."""
         found: dict[int, list[int]] = defaultdict(list)
-        for rank, stage in sorted(self.stage.items()):
-            found[stage].append(rank)
+        for rank, number in sorted(self.kin.items()):
+            found[number].append(rank)
         return dict(sorted(found.items()))
+
+    def mates(self, rank: int) -> list[int]:
+        """The ranks at hand that do the same work as this one, itself among them."""
+        return [other for other, number in sorted(self.kin.items()) if number == self.kin[rank]]
 
 
 @computed
@@ -151,6 +164,8 @@ def partition(run: Run) -> Partition:
         ring="context" if attends else "exchange", forward=forward, turns=turns, trains=found.trains,
     )  # fmt: skip
     _find_stages(run, found, ranks, exchanges)
+    if not found.guessed and len(set(found.stage.values())) == 1:
+        found.program = _programs(found, ranks, exchanges, run.each(COURSE))
     _find_sizes(found, world_of(run))
     return found
 
@@ -262,6 +277,27 @@ def _reducing_together(found: Partition, ranks: Sequence[int], exchanges: dict[i
     at_hand = set(ranks)
     present = [part for each in sets if (part := [rank for rank in each if rank in at_hand])]
     return {rank: stage for stage, part in enumerate(present) for rank in part}
+
+
+def _programs(
+    found: Partition, ranks: Sequence[int], exchanges: dict[int, Exchanges], courses: Mapping[int, Course]
+) -> dict[int, int]:
+    """A number for each set of ranks that exchange weights, activations or tokens among themselves alone, where all of
+    a set run as many kernels a step and no two sets do: they run different programs, and neither is late because it is
+    the longer one. Empty where some rank is alone or its kernels are not told."""
+    bound = [group for group, role in found.role.items() if role not in ("data", "tensor")]
+    bound += weights_shared(found.groups, found.role, exchanges)
+    sets = [
+        sorted(set(part) & set(ranks)) for part in joined([*(found.groups[g] for g in bound), *((r,) for r in ranks)])
+    ]
+    calls = {rank: float(np.median(c.kernels)) for rank, c in courses.items() if c.complete and len(c.kernels)}
+    if len(sets) < 2 or any(len(part) < 2 for part in sets if part) or not calls.keys() >= set(ranks):
+        return {}
+    counts = [{calls[rank] for rank in part} for part in sets if part]
+    if any(len(each) > 1 for each in counts) or len(set().union(*counts)) < len(counts):
+        return {}
+    ordered = sorted(part for part in sets if part)
+    return {rank: number for number, part in enumerate(ordered) for rank in part}
 
 
 def _hand_over(run: Run) -> bool:
@@ -396,12 +432,13 @@ def measure(run: Run, facts: FactSet) -> Iterator[Fact]:
     yield from fact("parallelism.source", RUN, found.source)
     yield from fact("parallelism.is_told", RUN, found.is_told)
     yield from fact("parallelism.strategy", RUN, found.strategy)
-    peers = found.peers()
     for rank, stage in sorted(found.stage.items()):
         subject = Subject("rank", str(rank), (rank,))
         yield from fact("rank.stage", subject, stage)
-        yield from fact("rank.peer_group", subject, f"stage {stage}")
-        yield from fact("rank.peer_count", subject, len(peers[stage]) - 1)
+        mates = found.mates(rank)
+        word = f"ranks {rank_list(tuple(mates))}" if found.program else f"stage {stage}"
+        yield from fact("rank.peer_group", subject, word)
+        yield from fact("rank.peer_count", subject, len(mates) - 1)
         yield from fact("rank.host", subject, found.host.get(rank))
 
 

@@ -120,6 +120,8 @@ class Course:
     """Per step: whether a kernel of it has the name of a gradient or of an update."""
     ends: dict[tuple[str, str], Floats] = field(default_factory=dict)
     """(type, input shapes), as in `speed` -> microseconds at `ENDS`: what its shortest and its longest calls take."""
+    rest_us: dict[str, float] = field(default_factory=dict)
+    """Type -> microseconds a step in signatures that `speed` leaves out."""
 
     @property
     def passes(self) -> int:
@@ -213,7 +215,7 @@ def reduce_course(rank: Rank) -> Course | None:
     computing = np.flatnonzero(placed & ~communication)
     gradient = gradients(kernels, computing)
     trains = np.array([bool(gradient[inside].any()) for inside in by_step.values()], bool)
-    speed, ends = _speeds(kernels, working, len(order)) if whole else ({}, {})
+    speed, ends, rest = _speeds(kernels, working, len(order)) if whole else ({}, {}, {})
     # ranks meet inside of fused kernels, which no chain of segments and collectives tells
     chain, forward_us, updates = None, np.zeros((0, 2)), 0
     if whole and not fused.any():
@@ -232,7 +234,7 @@ def reduce_course(rank: Rank) -> Course | None:
         columns[6],
         # names tell it where rows are missing, too
         in_forward(kernels, gradient, computing, np.flatnonzero(placed & communication)),
-        forward_us, updates, trains, ends,
+        forward_us, updates, trains, ends, rest,
     )  # fmt: skip
 
 
@@ -260,9 +262,10 @@ def _once(kernels: Kernels, rows: Ints) -> Ints:
 
 def _speeds(
     kernels: Kernels, chosen: Mask, steps: int
-) -> tuple[dict[tuple[str, str], tuple[float, float]], dict[tuple[str, str], Floats]]:
-    """The most expensive signatures with their count a step and usual duration, and with `Course.ends`. Where no type
-    is told (Level 0), the kernels' names tell which are alike, and their shapes are unknown."""
+) -> tuple[dict[tuple[str, str], tuple[float, float]], dict[tuple[str, str], Floats], dict[str, float]]:
+    """The most expensive signatures with their count a step and usual duration, and with `Course.ends`, and
+    `Course.rest_us` of the others. Where no type is told (Level 0), the kernels' names tell which are alike, and their
+    shapes are unknown."""
     typed = np.array([bool(s.type) for s in kernels.signatures], bool)[kernels.signature[chosen]]
     if 2 * typed.sum() > typed.size:
         keys, of = [(s.type, s.input_shapes) for s in kernels.signatures], kernels.signature
@@ -272,12 +275,17 @@ def _speeds(
     alike, duration = of[chosen], kernels.duration[chosen]
     totals = np.bincount(alike, weights=duration, minlength=len(keys))
     found, ends = {}, {}
-    for index in np.argsort(-totals)[:MOST_WORDS]:
+    rest: dict[str, float] = {}
+    ranked = np.argsort(-totals)
+    for index in ranked[MOST_WORDS:]:
+        if totals[index] > 0:
+            rest[keys[index][0]] = rest.get(keys[index][0], 0.0) + float(totals[index]) / steps
+    for index in ranked[:MOST_WORDS]:
         mine = duration[alike == index]
         if mine.size and totals[index] > 0:
             found[keys[index]] = (mine.size / steps, middle_mean(mine))
             ends[keys[index]] = np.quantile(mine, ENDS)
-    return found, ends
+    return found, ends, rest
 
 
 def _expected(kernels: Kernels, chosen: Mask, order: list[int]) -> tuple[Floats, Floats]:

@@ -87,7 +87,9 @@ def _from_phases(rank: Rank) -> StepTimes | None:
 
 
 def _with_cluster_phases(rank: Rank, times: StepTimes | None) -> StepTimes | None:
-    """Adds the older cluster trace: exposed and receive time; its computation includes idle time."""
+    """Adds the older cluster trace: exposed and receive time; its computation includes idle time, of which the gap
+    before the step is told apart: what a rank waits there is no computing. Not where it receives: in that gap it may,
+    and what it receives is not part of that computation."""
     frame = _in_order(rank.read("cluster_phases"))
     if frame is None or frame.empty:
         return times
@@ -117,6 +119,8 @@ def _with_cluster_phases(rank: Rank, times: StepTimes | None) -> StepTimes | Non
         phase: np.array([values[i] if i >= 0 and i < len(values) else np.nan for i in rows])
         for phase, values in phases.items()
     }
+    if "interval" in times.phases and "bubble" not in joined:
+        joined["computing"] = np.maximum(joined["computing"] - np.nan_to_num(times.phases["interval"]), 0.0)
     joined = {phase: values for phase, values in joined.items() if np.isfinite(values).any()}
     own = {phase: values for phase, values in times.phases.items() if phase != "unplaced" or "exposed" not in joined}
     return replace(

@@ -239,10 +239,31 @@ def test_extra_work_is_told_by_type_and_shape():
     """A rank whose matmuls are a quarter longer, and one call that only it makes."""
     peer = Course((), *([np.zeros(0)] * 5), np.zeros(0, int), {("MatMul", "4,4"): (10.0, 100.0)})
     speed = {("MatMul", "5,4"): (10.0, 125.0), ("TopK", "9"): (1.0, 30.0)}
-    run = SimpleNamespace(each=lambda name: {0: peer, 1: replace(peer, speed=speed), 2: peer})
-    more, where = extra_work(run, 1, [0, 1, 2])
+    more, where = extra_work(_run({0: peer, 1: replace(peer, speed=speed), 2: peer}), 1, [0, 1, 2])
     assert more == pytest.approx(10 * 125 + 30 - 10 * 100)
     assert where == ("MatMul (5,4)", "TopK (9)")
+
+
+@pytest.mark.parametrize("kept", [8, 3])
+def test_where_all_have_shapes_of_their_own_only_what_one_has_more_is_extra(kept):
+    """Each rank's experts draw other numbers of tokens in each layer: what all of them do is no extra work of any, and
+    calls beyond the most expensive ones count as well."""
+    courses = {}
+    for rank in range(4):
+        tokens = [1000 + 10 * rank + layer + 600 * (rank == 3) for layer in range(8)]
+        calls = {("GroupedMatmul", f"{n},4096"): (1.0, n / 10) for n in sorted(tokens, reverse=True)}
+        speed = {("MatMul", "4,4"): (10.0, 500.0), **dict(list(calls.items())[:kept])}
+        rest = {"GroupedMatmul": sum(us for _, us in list(calls.values())[kept:])}
+        courses[rank] = Course((), *([np.zeros(0)] * 5), np.zeros(0, int), speed, rest_us=rest)
+    more, where = extra_work(_run(courses), 3, list(courses))
+    assert more == pytest.approx(8 * 62, abs=8) and where == ("GroupedMatmul (1637,4096)",)
+    assert extra_work(_run(courses), 1, list(courses))[0] < 8
+
+
+def _run(courses):
+    run = SimpleNamespace(each=lambda name: courses)
+    run.once = lambda function, make: make(run)
+    return run
 
 
 @pytest.mark.parametrize("spoil", ["lost", "column"])

@@ -47,6 +47,19 @@ def test_a_slow_card_in_older_runs(tmp_path, base):
     assert found[0][2] == pytest.approx(gained, rel=0.25)
 
 
+@pytest.mark.parametrize("base", [DATA, SHARDED])
+def test_a_wait_before_the_step_is_no_computing_in_older_runs(tmp_path, base):
+    """The computation of the older cluster analysis is the step less its exposed communication: a rank whose data is
+    late is not accused of computing longer as well, and the delay counts once."""
+    write_legacy_profile(simulate(replace(base, faults=(Fault("slow_data", 1, 0.3),))), tmp_path)
+    report = advise([tmp_path], load_rules(), Options(jobs=1))
+    causes = {f.verdict for f in report.findings if f.role == "root_cause"}
+    assert "slow-compute-rank" not in causes and "data-starved-rank" in causes
+    facts = measure([tmp_path], None, Options(jobs=1)).facts
+    late = Subject("rank", "1", (1,))
+    assert facts.value("rank.computing_excess_us", late) < 0.1 * facts.value("rank.data_wait_excess_us", late)
+
+
 def test_gradients_reduced_after_backward_in_older_runs(tmp_path):
     """Transit and wait make up what a collective lasted, so the split's gain can be computed."""
     scenario = replace(DATA, gradient_mb_per_layer=40.0, layers=4, faults=(Fault("unsplit_allreduce"),))

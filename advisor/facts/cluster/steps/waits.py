@@ -15,13 +15,13 @@ from advisor.facts.cluster.peers import others_median
 
 def parts_above(balance: Accounts, rows: list[int]) -> dict[str, Floats]:
     """Part -> rank by step: what each of these rows has more of it than the others' median, microseconds."""
-    return {p: values - others_median(values) for p, values in _told(balance, rows).items()}
+    return {p: values - others_median(values, balance.among(rows)) for p, values in _told(balance, rows).items()}
 
 
 def own_above(balance: Accounts, rows: list[int]) -> Floats:
     """Rank by step: own work above the median of the others, microseconds."""
     own = np.sum([*_told(balance, rows).values()], axis=0)
-    return np.asarray(own - others_median(own))
+    return np.asarray(own - others_median(own, balance.among(rows)))
 
 
 def _told(balance: Accounts, rows: list[int]) -> dict[str, Floats]:
@@ -36,7 +36,7 @@ def waited_for(balance: Accounts, rows: list[int]) -> Floats:
     last row nothing is recorded, so that its end alone tells.
     """
     over, exposed = own_above(balance, rows), balance.exposed[rows]
-    waited = others_median(exposed) - exposed
+    waited = others_median(exposed, balance.among(rows)) - exposed
     late = np.where(np.isfinite(waited), np.minimum(over, waited), over)
     behind = _behind(balance.time[rows])
     found, pending = np.zeros(late.shape), np.zeros(len(rows))
