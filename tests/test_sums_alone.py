@@ -8,7 +8,8 @@ from random import Random
 
 import pytest
 
-from advisor.model import Report
+from advisor.knowledge.without_steps import reworded
+from advisor.model import Report, Text
 from advisor.pipeline import Options, advise
 from advisor.ruleset.files.loader import load_rules
 
@@ -167,3 +168,13 @@ def test_one_long_call_of_many_on_the_ai_cpu_is_told(tmp_path):
         said.append("One of its 12 calls alone" in finding.message.en)
         assert ("12次调用中有一次" in finding.message.zh) == said[-1]
     assert said == [True, False]
+
+
+def test_advice_for_every_nth_step_is_of_steps_in_a_recording_without_them():
+    """Figures are of the recording where nothing marks steps; the loop that shall read results less often has steps."""
+    said = reworded(
+        Text("read results back every n steps: 5 ms per step", "结果每n个step取回一次：每个step 5 ms，该step较长")
+    )
+    assert said == Text(
+        "read results back every n steps: 5 ms in the recording", "结果每n个step取回一次：整段记录 5 ms，该记录较长"
+    )

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from advisor.facts.base import FactSet, Family, Reduction, Run, fact, kind
+from advisor.facts.recording.counts import types_of_signatures
 from advisor.facts.recording.kinds.evidence import RECORDING
 from advisor.facts.recording.kinds.kind import recording_of
 from advisor.facts.recording.limits import section
@@ -136,11 +137,13 @@ def _of_kernels(rank: Rank) -> Accesses | None:
     kernels = load_kernels(rank) if rank.has("kernels") else None
     if kernels is None or not kernels.piped[IN_BLOCKS].any():
         return None
-    types: dict[str, _Access] = {}
+    types, names = dict[str, _Access](), types_of_signatures(kernels)
     most = np.zeros(len(kernels.signatures))
     np.maximum.at(most, kernels.signature, np.nan_to_num(kernels.block))
     for index in np.flatnonzero(kernels.piped[IN_BLOCKS]).tolist():
-        one = types.setdefault(kernels.signatures[index].type, _Access())
+        if not names[index]:
+            continue
+        one = types.setdefault(names[index], _Access())
         inside, whole = float(kernels.pipes[IN_BLOCKS][index]), float(kernels.piped[IN_BLOCKS][index])
         one.inside_us, one.blocks_us = one.inside_us + inside, one.blocks_us + whole
         if most[index] == 1:

@@ -11,6 +11,7 @@ import numpy as np
 from advisor.basics.numbering import largest
 from advisor.facts.base import FactSet, Family, Reduction, Run, fact, kind
 from advisor.facts.device.kernel_time import timeline_of
+from advisor.facts.recording.counts import types_of_signatures
 from advisor.facts.step.steps import steady
 from advisor.facts.step.times import STEPS
 from advisor.model import Fact, Source, Subject
@@ -123,11 +124,13 @@ def reduce(rank: Rank) -> CoreUse | None:
     idle = lasts * (1 - blocks / (np.ceil(blocks / of) * of)) if told else np.zeros(len(lasts))
     size = len(kernels.signatures)
     time_by, idle_by = np.bincount(signature, lasts, size), np.bincount(signature, idle, size)
-    types: dict[str, _Use] = {}
+    types, names = dict[str, _Use](), types_of_signatures(kernels)
     longest = largest(lasts, signature)
     costliest = dict(zip(signature[longest].tolist(), longest.tolist(), strict=True))
     for index, at in sorted(costliest.items()):
-        use = types.setdefault(kernels.signatures[index].type, _Use())
+        if not names[index]:
+            continue
+        use = types.setdefault(names[index], _Use())
         use.time_us += float(time_by[index])
         use.idle_us += float(idle_by[index])
         if kernels.signatures[index].core == "MIX_AIC":

@@ -159,6 +159,17 @@ def types_of(kernels: Kernels) -> tuple[list[str], np.ndarray]:
     return list(index), result
 
 
+def types_of_signatures(kernels: Kernels) -> list[str]:
+    """The type of each signature; empty where none is told and kernels of several names share it."""
+    if all(s.type for s in kernels.signatures):
+        return [s.type for s in kernels.signatures]
+    types, of = types_of(kernels)
+    first, last = np.full(len(kernels.signatures), len(types)), np.full(len(kernels.signatures), -1)
+    np.minimum.at(first, kernels.signature, of)
+    np.maximum.at(last, kernels.signature, of)
+    return [types[one] if one == other else "" for one, other in zip(first.tolist(), last.tolist(), strict=True)]
+
+
 def _bare(name: str) -> str:
     last = name.rpartition("/")[2] if "/" in name else operator_name(name)
     if named := _ENDS_WITH_TYPE.fullmatch(last):

@@ -107,3 +107,19 @@ def test_blocks_that_tell_how_long_a_launch_takes_do_not_tell_what_lies_around_t
         (finding,) = (each for each in report.findings if each.rule == "COMP087")
         said[case] = "start-up and completion" in finding.message.en
     assert said == {"blocks": True, "launch": False}
+
+
+@pytest.mark.parametrize("blocks", [1, 4, 48])
+def test_blocks_of_a_kernel_without_a_type_are_those_of_its_name(tmp_path, blocks):
+    """Where no types are told the kernel's name stands for its type, in all that is said of it."""
+    rows = [
+        [
+            0, 4294967295, i, 2, "stream_add", "N/A", "N/A", "N/A", f"{ORIGIN_US + 130 * i}\t", 120, 10, blocks, 0,
+            "N/A", 0, 0, 0, 0, 0.2, 0.3, 0.8, 0,
+        ]
+        for i in range(30)
+    ]  # fmt: skip
+    (finding,) = told(tmp_path, rows).findings
+    said = ("single block" in finding.message.en, f"only {blocks} blocks" in finding.message.en)
+    assert said == (blocks == 1, blocks == 4)
+    assert finding.subject.id == "stream_add"
