@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 
 import numpy as np
 
 from advisor.basics.arrays import Floats, Mask
+from advisor.basics.units import rank_list
 from advisor.facts.base import FactSet, Family, Run, fact, kind
 from advisor.facts.device.course import COURSE, Course
 from advisor.facts.step.apart import FEWEST
@@ -44,7 +45,11 @@ KINDS = (
     kind("step.growth_cost_us", "us", "run", "what a step takes beyond those of the first quarter, on average",
          needs="steps|kernels"),
     kind("step.growth_computing_share", "ratio", "run", "part of the growth that is computation",
-         needs="steps|kernels"),
+         formula="growth of computing ÷ growth of the step: of the middle rank, or, where that one waits for others "
+                 "that compute longer, of the rank whose computing grows most", needs="steps|kernels"),
+    kind("step.growth_ranks", "text", "run", "ranks that the growth comes from, where their peers only wait for them",
+         formula="fewer than half of the ranks, whose computing grows by half of what the step does, as that of the "
+                 "middle rank does not", needs="steps|kernels"),
 )  # fmt: skip
 
 
@@ -117,7 +122,8 @@ def _ends(values: Floats) -> tuple[float, float]:
 def measure(run: Run, facts: FactSet) -> Iterator[Fact]:
     """Over the ranks' median steps, which all take together."""
     del facts
-    times = [one for one in steady(run).values() if one.covers == 1]
+    known = {rank: one for rank, one in steady(run).items() if one.covers == 1}
+    times = list(known.values())
     if not times or len({one.steps for one in times}) != 1:
         return
     steps, courses = times[0].steps, list(run.each(COURSE).values())
@@ -132,11 +138,23 @@ def measure(run: Run, facts: FactSet) -> Iterator[Fact]:
     first, last = _ends(lengths)
     yield from fact("step.growth_share", RUN, last / first - 1, *times[0].sources, samples=n)
     yield from fact("step.growth_cost_us", RUN, max(float(lengths.mean()) - first, 0.0), *times[0].sources, samples=n)
-    computing = [one.phases["computing"] for one in times if "computing" in one.phases]
+    computing = {rank: one.phases["computing"] for rank, one in known.items() if "computing" in one.phases}
     if computing and last > first:
-        begun, ended = _ends(np.median(np.array(computing), axis=0))
-        part = min(max((ended - begun) / (last - first), 0.0), 1.0)
+        part, ranks = growing(computing, last - first)
+        yield from fact("step.growth_ranks", RUN, rank_list(tuple(ranks)) or None, *times[0].sources, samples=n)
         yield from fact("step.growth_computing_share", RUN, part, *times[0].sources, samples=n)
+
+
+def growing(computing: Mapping[int, Floats], growth_us: float) -> tuple[float, list[int]]:
+    """(part of the steps' growth that is computation, the ranks it comes from where their peers only wait)
+    from what each rank computes in each step, microseconds. Who waits grows by waiting: where the middle rank's
+    computation is not most of it and that of fewer than half of the ranks is, these make the steps longer."""
+    every = {rank: np.subtract(*_ends(us)[::-1]) / growth_us for rank, us in computing.items()}
+    begun, ended = _ends(np.median(np.array(list(computing.values())), axis=0))
+    part, grown = (ended - begun) / growth_us, [rank for rank, share in every.items() if share >= MOST]
+    if part >= MOST or not 0 < 2 * len(grown) < len(every):
+        return min(max(part, 0.0), 1.0), []
+    return min(max(every.values()), 1.0), grown
 
 
 FAMILIES = (Family("growth", KINDS, measure, uses=(STEPS, COURSE)),)

@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from advisor.facts.device.course import Course
-from advisor.facts.step.growth import common_speeds, rises, same_kernels_slow_down, two_speeds
+from advisor.facts.step.growth import common_speeds, growing, rises, same_kernels_slow_down, two_speeds
 
 
 @given(st.integers(8, 40), st.floats(0.005, 0.1), st.floats(1.0, 1e6))
@@ -81,3 +81,17 @@ def test_two_speeds_of_the_step_are_two_speeds_of_most_ranks(showing: int, ranks
     found = common_speeds([throttled] * showing + [even] * (ranks - showing), ranks)
     assert (found is not None) == told
     assert found is None or (found[0].sum(), found[2]) == (2, showing)
+
+
+@given(st.integers(4, 16), st.floats(0.05, 1.0), st.floats(1e-3, 1e3))
+def test_growth_is_of_the_rank_that_all_wait_for(ranks: int, growth: float, scale: float) -> None:
+    """One card heats up and its peers compute as ever: the steps grow by what it computes. Where all heat up, or none
+    computes longer, no rank is named."""
+    steady, hot = np.full(8, 48.0) * scale, scale * 48.0 * (1 + growth * np.arange(8) / 7)
+    longer = float(np.median(hot[-2:]) - np.median(hot[:2]))
+    one = {rank: hot if rank == 1 else steady for rank in range(ranks)}
+    part, named = growing(one, longer)
+    assert named == [1] and part == pytest.approx(1.0)
+    part, named = growing(dict.fromkeys(range(ranks), hot), longer)
+    assert named == [] and part == pytest.approx(1.0)
+    assert growing(dict.fromkeys(range(ranks), steady), longer) == (0.0, [])
