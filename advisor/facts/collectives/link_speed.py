@@ -442,30 +442,35 @@ def machines_of(found: dict[Key, Link], hosts: dict[int, str]) -> dict[str, Mach
     """host -> its links to and from others, two cards at least: all of them, or those of one direction where all have a
     link that is nearer to the usual. What one host alone sends to another is told of the sender.
 
-    A host at the end of a chain has links to one other host only; where that one is slow itself, it is the reason.
+    A host at the end of a chain has links to one other host only, and in a ring it sends to one and receives from one;
+    where that one is slow itself, also in its links to others, it is the reason.
     """
     own: dict[tuple[str, str], list[Link]] = defaultdict(list)
-    beside: dict[str, set[str]] = defaultdict(set)
+    beside: dict[tuple[str, str], set[str]] = defaultdict(set)
     for (a, b, _), link in found.items():
         if a in hosts and b in hosts and hosts[a] != hosts[b]:
             for host, direction, other in ((hosts[a], OUTGOING, hosts[b]), (hosts[b], INCOMING, hosts[a])):
                 own[host, BOTH].append(link)
                 own[host, direction].append(link)
-                beside[host].add(other)
+                beside[host, BOTH].add(other)
+                beside[host, direction].add(other)
     best = {key: max(link.ratio or 0.0 for link in links) for key, links in own.items()}
+
+    def is_explained(name: str, way: str) -> bool:
+        first, *more = beside[name, way]
+        return not more and len(beside[first, BOTH]) > 1 and best[first, BOTH] < min(best[name, way], 1.0) ** 0.5
+
     machines = {}
-    for name in beside:
-        only = next(iter(beside[name])) if len(beside[name]) == 1 else None
+    for name in dict.fromkeys(host for host, _ in own):
         whole = best[name, BOTH]
-        explained = only is not None and len(beside[only]) > 1 and best[only, BOTH] < min(whole, 1.0) ** 0.5
         way = min((way for way in (OUTGOING, INCOMING) if (name, way) in own), key=lambda way: best[name, way])
         senders = {hosts[link.source] for link in own[name, way]}
         sent = way == INCOMING and len(senders) == 1 and own[name, way] == own[next(iter(senders)), OUTGOING]
-        if sent or whole <= min(best[name, way], 1.0) ** 0.5:
+        if sent or whole <= min(best[name, way], 1.0) ** 0.5 or is_explained(name, way):
             way = BOTH
         links = own[name, way]
         ranks = {r for link in links for r in (link.source, link.destination) if hosts[r] == name}
-        if len(ranks) > 1 and not (explained and way == BOTH):
+        if len(ranks) > 1 and not (way == BOTH and is_explained(name, way)):
             machines[name] = Machine(best[name, way], links, tuple(sorted(ranks)), way)
     return machines
 

@@ -96,8 +96,10 @@ def build_network(
         loop -= _charge_holder(stations, data, loop, step_us)
     _charge_source(stations, data, loop - own)
     if contended and not (data.times and data.times.undisturbed_us):
-        # the loop, too, waits for the lock while the pipeline holds it, inside what looks like its own time
-        own = max(loop, own - sum(station.cpu_us for station in stations.values() if station.python))
+        # the loop, too, waits for the lock while the pipeline holds it, inside what looks like its own time; of the
+        # process's other threads, which are the framework's as well, the step has room for no more than the rest
+        held = sum(station.cpu_us for station in stations.values() if station.python)
+        own = max(min(loop, max(step_us - held, 0.0)), own - held)
     loop = min(loop, own)
     own = max(own, min(device_us, step_us))
     available = None

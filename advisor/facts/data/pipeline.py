@@ -72,7 +72,7 @@ def rank_facts(subject: Subject, one: Feeding) -> Iterator[Fact]:
         "first_wait_us": times.first_wait_us if times and times.mode == "iterator" else None,
         "first_wait_share": times.first_wait_us / wall
         if times and times.mode == "iterator" and times.first_wait_us and wall else None,
-        "wait_spread": times.wait_spread if times and times.mode == "iterator" else None,
+        "wait_spread": times.wait_spread if times else None,
         "wait_longest_us": times.wait_longest_us if times and times.mode == "iterator" else None,
         "pipeline_wait_us": times.wait_us if times and times.mode == "sink" else None,
         "pipeline_wait_share": _share_of_interval(times.wait_us, times)

@@ -65,8 +65,13 @@ class Network:
             found[PROCESSORS] = total / self.available
         python = sum(station.cpu_us for station in self.stations.values() if station.python)
         if python:
-            found[GIL] = python + (min(self.loop_cpu_us, self.own_us) if self.loop_locks else 0.0)
+            found[GIL] = python + (self._loop_in_lock(python) if self.loop_locks else 0.0)
         return found
+
+    def _loop_in_lock(self, python_us: float) -> float:
+        """How long the loop may hold the lock. Threads of the framework compute outside the pipeline as well, and a
+        step has no more room than the pipeline's own Python leaves."""
+        return max(0.0, min(self.loop_cpu_us, self.own_us, self.step_us - python_us))
 
     def step_after(self) -> tuple[float, str]:
         """The step this network would have, and what limits it. Never longer than the step that was measured."""

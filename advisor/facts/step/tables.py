@@ -87,9 +87,8 @@ def _from_phases(rank: Rank) -> StepTimes | None:
 
 
 def _with_cluster_phases(rank: Rank, times: StepTimes | None) -> StepTimes | None:
-    """Adds the older cluster trace: exposed and receive time; its computation includes idle time, of which the gap
-    before the step is told apart: what a rank waits there is no computing. Not where it receives: in that gap it may,
-    and what it receives is not part of that computation."""
+    """Adds the older cluster trace: exposed and receive time; its computation includes idle time, also
+    the gap before the step, which is taken from it where the step trace tells it."""
     frame = _in_order(rank.read("cluster_phases"))
     if frame is None or frame.empty:
         return times
@@ -119,8 +118,11 @@ def _with_cluster_phases(rank: Rank, times: StepTimes | None) -> StepTimes | Non
         phase: np.array([values[i] if i >= 0 and i < len(values) else np.nan for i in rows])
         for phase, values in phases.items()
     }
-    if "interval" in times.phases and "bubble" not in joined:
-        joined["computing"] = np.maximum(joined["computing"] - np.nan_to_num(times.phases["interval"]), 0.0)
+    if "interval" in times.phases:
+        # the gap before the step is no computation; a stage receives in it, which stands in the exposed time already
+        gap = np.maximum(np.nan_to_num(times.phases["interval"]) - np.nan_to_num(joined.get("bubble", 0.0)), 0.0)
+        whole = np.fmax(joined["computing"] + joined["exposed"], times.time)
+        joined["computing"] = np.minimum(joined["computing"], np.maximum(whole - joined["exposed"] - gap, 0.0))
     joined = {phase: values for phase, values in joined.items() if np.isfinite(values).any()}
     own = {phase: values for phase, values in times.phases.items() if phase != "unplaced" or "exposed" not in joined}
     return replace(

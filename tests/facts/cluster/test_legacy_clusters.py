@@ -60,6 +60,17 @@ def test_a_wait_before_the_step_is_no_computing_in_older_runs(tmp_path, base):
     assert facts.value("rank.computing_excess_us", late) < 0.1 * facts.value("rank.data_wait_excess_us", late)
 
 
+@pytest.mark.parametrize("base", [SHARDED, STAGES])
+def test_the_gap_before_a_step_is_no_computation_of_older_runs(tmp_path, base):
+    """The cluster analysis counts all that is not communication as computation, waiting for data with it: the card of
+    a rank that waits is well, and its delay is told once."""
+    scenario = replace(base, faults=(Fault("slow_data", 0, 4.0),))
+    gained = simulate(scenario).step_us - simulate(base).step_us
+    found = roots(scenario, tmp_path)
+    assert "slow-compute-rank" not in [verdict for verdict, *_ in found]
+    assert base is STAGES or sum(saving or 0.0 for *_, saving in found) <= 1.1 * gained
+
+
 def test_gradients_reduced_after_backward_in_older_runs(tmp_path):
     """Transit and wait make up what a collective lasted, so the split's gain can be computed."""
     scenario = replace(DATA, gradient_mb_per_layer=40.0, layers=4, faults=(Fault("unsplit_allreduce"),))

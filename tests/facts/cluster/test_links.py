@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 from advisor.facts.cluster.link_gain import put_together
 from advisor.facts.cluster.links import _main_transport
 from advisor.facts.collectives.inherent import link_limit
-from advisor.facts.collectives.link_speed import Link, _compare, fit, hosts_of, machines_of
+from advisor.facts.collectives.link_speed import Link, _compare, cards_of, fit, hosts_of, machines_of
 from advisor.model import RUN, Subject
 from advisor.pipeline import Options, advise, judge_saved, measure
 from advisor.ruleset.files.loader import load_rules
@@ -265,6 +265,26 @@ def test_of_two_hosts_the_sender_is_slow():
     machines = machines_of(pair, hosts)
     assert machines["node1"].direction == "outgoing" and machines["node1"].best == 0.15
     assert machines["node0"].best == 1.0
+
+
+@pytest.mark.parametrize("count", [3, 4, 6])
+@pytest.mark.parametrize("ways", [("sends",), ("sends", "receives")])
+def test_in_a_ring_of_hosts_the_slow_one_explains_what_its_neighbours_exchange_with_it(count, ways):
+    """The host before it sends to nobody else, the one after it receives from nobody else: neither is slow, nor is any
+    of their cards; and where the slow host only sends slowly, it is so itself."""
+    hosts = {rank: f"node{rank // 4}" for rank in range(4 * count)}
+    found = {}
+    for a in hosts:
+        b = (a + 4) % (4 * count)
+        slow = (hosts[a] == "node1" and "sends" in ways) or (hosts[b] == "node1" and "receives" in ways)
+        found[a, b, "RDMA"] = Link(a, b, "RDMA", ratio=0.125 if slow else 1.0)
+        beside = a - a % 4 + (a + 1) % 4
+        found[a, beside, "HCCS"] = Link(a, beside, "HCCS", ratio=1.0)
+    machines = machines_of(found, hosts)
+    told = {name: machine.direction for name, machine in machines.items() if machine.best < 0.7}
+    assert told == {"node1": "both" if len(ways) > 1 else "outgoing"}
+    slow_cards = [rank for rank, card in cards_of(found, machines, hosts).items() if card.best < 0.7]
+    assert {hosts[rank] for rank in slow_cards} == {"node1"}
 
 
 def test_a_host_slow_both_ways_has_no_direction():

@@ -13,6 +13,7 @@ from advisor.facts.data.batches import BatchTimes
 from advisor.facts.data.loading import DataPipeline
 from advisor.facts.data.network import build_network, feeding_of, prospects
 from advisor.facts.data.pipeline_tree import Operation
+from advisor.facts.data.processors import HostUse
 from advisor.facts.data.queueing import GIL
 from advisor.model import Fact, Subject
 from advisor.pipeline import advise
@@ -126,3 +127,21 @@ def test_the_lock_limits_where_one_may_hold_it_all_the_time_or_somebody_waits(
     hope = prospects(network, 1)
     assert hope["holds_lock"]
     assert hope["saving_more_workers_us"] < 1_000
+
+
+@pytest.mark.parametrize("process", [1.0, 1.6, 4.0])
+def test_the_lock_has_no_more_room_for_the_loop_than_python_leaves(process: float) -> None:
+    """Threads of the framework compute outside the pipeline: a lock that is fought for and held all the time by one
+    operation's code limits the step, not more than the step, and processes free it."""
+    host = HostUse(
+        cores=64, samples=100, interval_us=100_000.0, user=0.1, system=0.0, io=0.0, idle=0.9, switches=None,
+        runnable=None, process_cores=process, pipeline_cores=0.96,
+    )  # fmt: skip
+    busy = Operation(1, "Map", 8, work_us=8e6, rows=100, cpu_cores=0.96, python=True)
+    data = DataPipeline(
+        "sink", 100, 10_000.0, None, {1: busy}, wall_us=1e6, produced=100, gil_wait_us=5_000, gil_wait_total_us=7e6
+    )
+    network = build_network(data, host, 10_000.0, 4_000.0, device_us=6_000.0)
+    assert network is not None
+    assert 9_500 <= network.limits()[GIL] <= 10_000
+    assert prospects(network, 1)["saving_processes_us"] == pytest.approx(4_000, rel=0.05)
