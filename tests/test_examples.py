@@ -14,7 +14,7 @@ EXAMPLES = {
         Scenario(data=4, seed=1, faults=(Fault("slow_compute", 2, 0.4),)),
         Scenario(data=4, seed=1),
         ("slow-compute-rank", "2"),
-        "rank.computing_excess_share",
+        "rank.computing_excess_us",
     ),
     "uneven_stages": (
         Scenario(data=2, pipeline=2, micro_batches=8, layers=4, seed=1, faults=(Fault("stage_imbalance", 1, 0.5),)),
@@ -26,7 +26,7 @@ EXAMPLES = {
         Scenario(data=4, gradient_mb_per_layer=60.0, seed=1, faults=(Fault("unsplit_allreduce"),)),
         Scenario(data=4, gradient_mb_per_layer=60.0, seed=1),
         ("allreduce-not-overlapped", "run"),
-        "allreduce.exposed_share",
+        "allreduce.exposed_us",
     ),
 }
 """name: training before, after the remedy, the root cause, the fact its remedy moves"""

@@ -152,6 +152,7 @@ def _effect(
 ) -> Effect:
     assert remedy.verify is not None
     name, expect = _own(remedy.verify.fact, finding.subject.kind, units), remedy.verify.expect
+    name = _timed(name, finding, old, new)
     unit = units.get(name, "")
     a, b = old.value(name, finding.subject), _after(name, finding, old, new, step is not None)
     if step is None and finding.direction != Direction.EVIDENCE:
@@ -203,6 +204,14 @@ def _own(name: str, kind: str, units: dict[str, str]) -> str:
     prefix, _, rest = name.partition(".")
     own = f"{kind}.{rest}"
     return own if prefix != kind and prefix in SUBJECT_KINDS and prefix != "run" and own in units else name
+
+
+def _timed(name: str, finding: Finding, old: FactTable, new: FactTable) -> str:
+    """The time that is told as a share of the step, where both sides know it: in a shorter step all that stayed is a
+    larger share."""
+    time = name.removesuffix("_share") + "_us"
+    known = name.endswith("_share") and None not in (old.value(time, finding.subject), new.value(time, finding.subject))
+    return time if known else name
 
 
 def _after(name: str, finding: Finding, old: FactTable, new: FactTable, comparable: bool) -> Value | None:

@@ -148,6 +148,18 @@ def test_only_a_remedy_that_was_applied_is_credited():
     assert compare(report(old, (swapped,)), report(new)).effects[0].outcome == "moved"
 
 
+def test_what_stays_in_a_shorter_step_did_not_move():
+    """100 of 1000 and 100 of 700 µs are the same time, though a larger share."""
+    share = "step.exposed_communication_share"
+    told = [{"step.time_us": us, "step.exposed_communication_us": 100.0, share: 100 / us} for us in (1000.0, 700.0)]
+    before = report(told[0], (finding("exposed-communication", saving=50.0, verify=Verify(share, "falls")),))
+    effect = compare(before, report(told[1])).effects[0]
+    assert (effect.fact, effect.outcome) == ("step.exposed_communication_us", "unmoved")
+    del told[0]["step.exposed_communication_us"]
+    before = report(told[0], before.findings)
+    assert compare(before, report(told[1])).effects[0].fact == share
+
+
 def test_remedies_of_one_finding_share_one_gain():
     """Five remedies of one finding never get the gain of the step five times."""
     verify = Verify("step.exposed_communication_us", "falls")
