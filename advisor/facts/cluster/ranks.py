@@ -44,8 +44,10 @@ KINDS = (
          "the most that a step of it can wait for data, whatever its device idles: the rest is the loop's own code",
          formula="lowest of Preparing, the loop's wait in dataset.csv and idle time under the loader's host events, "
                  "and time in GetNext", needs="steps|trace|batches"),
-    kind("rank.launch_gap_us", "us", "rank", "idle between kernels with no communication running, per step",
-         needs=_NEEDS),
+    kind("rank.launch_gap_us", "us", "rank", "idle between kernels with no communication running, per step; where all "
+         "that its host does takes longer, with the idle time before the first one", needs=_NEEDS),
+    kind("rank.launch_lead_us", "us", "rank", "the part of its launch lateness before the first kernel, where all that "
+         "its host does takes longer", needs=_NEEDS),
     kind("rank.launch_lateness_us", "us", "rank", "the same above that of its peers: its host launches late",
          formula=_AGAINST, needs=_NEEDS),
     kind("rank.launch_lateness_share", "ratio", "rank", "the same as a share of the step", needs=_NEEDS),
@@ -156,7 +158,7 @@ def measure(run: Run, facts: FactSet) -> Iterator[Fact]:
         subject = Subject("rank", str(rank), (rank,))
         sources = balance.sources.get(rank, ())
         n = len(balance.steps)
-        yield from fact("rank.launch_gap_us", subject, float(np.nanmedian(balance.host[row])), *sources, samples=n)
+        yield from fact("rank.launch_gap_us", subject, _launch_gap(balance, row, late.get(rank)), *sources, samples=n)
         if balance.data_known:
             yield from fact("rank.data_wait_us", subject, float(np.nanmedian(balance.data[row])), *sources, samples=n)
         fetching, most = _fetching_us(run, rank), _data_bound(run, facts, subject)
@@ -253,6 +255,15 @@ def _flop_ratio(run: Run, rank: int, others: Sequence[int]) -> float | None:
     return flop(rank) / theirs if theirs > 0 else None
 
 
+def _launch_gap(balance: Accounts, row: int, entry: Lateness | None) -> float:
+    """Microseconds of a usual step that its device idles for its host: between kernels, and before the first one where
+    all that the host does takes longer."""
+    idle = balance.host[row]
+    if entry is not None and entry.lead_us > 0:
+        idle = idle + np.nan_to_num(balance.data[row])
+    return float(np.nanmedian(idle))
+
+
 def _waits_for_data(run: Run, facts: FactSet, balance: Accounts, rank: int) -> float:
     """Microseconds of a usual step, no more than any record tells of such waits."""
     wait = float(np.nanmedian(balance.data[balance.ranks.index(rank)]))
@@ -267,6 +278,7 @@ def _facts_of(
         if part in entry.parts:
             yield from fact(f"rank.{name}_us", subject, entry.parts[part], *sources, samples=n)
             yield from fact(f"rank.{name}_share", subject, entry.parts[part] / step_us, *sources, samples=n)
+    yield from fact("rank.launch_lead_us", subject, entry.lead_us or None, *sources, samples=n)
     yield from fact("rank.exposed_excess_us", subject, entry.exposed_us, *sources, samples=n)
     yield from fact("rank.lateness_us", subject, entry.late_us, *sources, samples=n)
     yield from fact("rank.lateness_share", subject, entry.late_us / step_us, *sources, samples=n)

@@ -2,9 +2,13 @@
 
 from __future__ import annotations
 
+from types import SimpleNamespace
+
+import numpy as np
 import pytest
 
 from advisor.facts.cluster.lateness import Lateness, _by_host
+from advisor.facts.cluster.ranks import _launch_gap
 from advisor.facts.host.pace import Calls, _paces, slower_alike
 
 USUAL = {("Python", f"aten::op{i}"): 20.0 + i for i in range(8)}
@@ -42,3 +46,11 @@ def test_a_slow_host_is_late_before_its_first_kernel_as_well() -> None:
     assert (found.parts["host"], found.parts["data"], found.lead_us) == (1700.0, 0.0, 1200.0)
     early = Lateness(2, {"data": -10.0, "host": 500.0}, 490.0, -490.0, 1.0, None)
     assert _by_host(early) == early
+
+
+@pytest.mark.parametrize(("lead_us", "gap_us"), [(5400.0, 5900.0), (0.0, 250.0)])
+def test_a_rank_idles_no_less_than_it_idles_more_than_its_peers(lead_us: float, gap_us: float) -> None:
+    """What its host is late by before the first kernel is part of what its device idles for it."""
+    balance = SimpleNamespace(host=np.full((1, 3), 250.0), data=np.full((1, 3), 5650.0))
+    entry = Lateness(0, {"host": 60.0 + lead_us}, 60.0 + lead_us, None, 1.0, None, lead_us=lead_us)
+    assert _launch_gap(balance, 0, entry) == pytest.approx(gap_us) and gap_us >= entry.parts["host"]  # type: ignore[arg-type]
