@@ -12,7 +12,7 @@ from benchmarks.simulator import Fault, Scenario, simulate, write_profile
 
 HERE = Path(__file__).resolve().parent
 SLOW_RANK = Scenario(
-    data=2, pipeline=2, ranks_per_host=2, layers=1, micro_batches=2, steps=3, first_step=50, kernel_us=600.0,
+    data=2, pipeline=2, ranks_per_host=2, layers=1, micro_batches=2, steps=4, first_step=50, kernel_us=600.0,
     gradient_mb_per_layer=6.0, activation_mb=2.0, buckets=1, seed=7, faults=(Fault("slow_compute", 1, 0.35),),
 )  # fmt: skip
 
