@@ -62,7 +62,7 @@ def test_each_profile_gets_one_line(folder, capsys):
     shutil.copytree(SLOW_DATA, folder / "run2")
     assert watch(folder, "--lang", "zh") == 0
     first, second = capsys.readouterr().out.splitlines()
-    assert "48.9\xa0ms" in first and "Computation" in first and "(rank 1)" in first
+    assert "51.1\xa0ms" in first and "Computation" in first and "(rank 1)" in first
     assert "29.5\xa0ms (−40\xa0%)" in second and "新增：" in second and "消失：slow-compute-rank 1" in second
     told = lines(folder)
     assert [line["direction"] for line in told] == ["computation", "scheduling"]
@@ -261,7 +261,7 @@ def test_calls_that_fail_end_nothing(folder, healthy, capsys):
     shutil.copytree(EXAMPLE, folder / "run1")
     assert watch(folder, "--exec", "/no/such/command", "--webhook", "http://127.0.0.1:9/x") == 0
     told = capsys.readouterr()
-    assert "48.9\xa0ms" in told.out and "--exec" in told.err and "--webhook" in told.err
+    assert "51.1\xa0ms" in told.out and "--exec" in told.err and "--webhook" in told.err
     addresses = ("file:///etc/passwd", "ftp://x", "http://[", "http://", "http://x:port/")
     for wrong in (["--exec", "'"], *(["--webhook", each] for each in addresses)):
         assert watch(folder, *wrong) == 2
