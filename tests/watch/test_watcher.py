@@ -63,7 +63,7 @@ def test_each_profile_gets_one_line(folder, capsys):
     assert watch(folder, "--lang", "zh") == 0
     first, second = capsys.readouterr().out.splitlines()
     assert "51.1\xa0ms" in first and "Computation" in first and "(rank 1)" in first
-    assert "29.5\xa0ms (−40\xa0%)" in second and "新增：" in second and "消失：slow-compute-rank 1" in second
+    assert "29.5\xa0ms (−42\xa0%)" in second and "新增：" in second and "消失：slow-compute-rank 1" in second
     told = lines(folder)
     assert [line["direction"] for line in told] == ["computation", "scheduling"]
     assert told[1]["cause"]["verdict"] == "data-processing-bottleneck" and told[1]["change"] < -0.3
