@@ -181,9 +181,10 @@ def _repeated(frame: pd.DataFrame, each: Sequence[Calls]) -> Calls | None:
     least = section("host_calls")["many"]
     many = []
     for us, count, name in each:
-        first = float(longest.get(name, us / count))
-        many.append((us - (first if first == first else us / count), count, name))
-    return max((calls for calls in many if calls[1] >= least), default=None)
+        if count >= max(least, 1):  # a damaged table may count none
+            first = float(longest.get(name, us / count))
+            many.append((us - (first if first == first else us / count), count, name))
+    return max(many, default=None)
 
 
 def _of_more_than_the_steps(found: dict[str, Calls], kernels: float) -> bool:

@@ -92,3 +92,15 @@ def test_the_analysers_export_has_no_levels(tmp_path):
     values = {f.name: f.value for f in report.facts if f.subject.kind == "run"}
     assert values["host_api.synchronize_us"] == 21000.5 and values["host_api.launch_count"] == 180
     assert not [p for p in report.problems if "Level" in p.problem]
+
+
+def test_calls_that_a_damaged_table_does_not_count_end_nothing(tmp_path: Path) -> None:
+    """A column of counts that holds nothing but 0: the kernels are judged all the same, and no problem is ours."""
+    folder = _recorded(tmp_path, {"aclrtSynchronizeStream": 400.0})
+    table = folder / "api_statistic_20260101000000.csv"
+    rows = [line.split(",") for line in table.read_text().splitlines()]
+    table.write_text(
+        "\n".join(",".join([*row[:3], "0", *row[4:]]) if n else ",".join(row) for n, row in enumerate(rows))
+    )
+    found = measure([folder], None, Options(jobs=1))
+    assert not [each for each in found.problems if "could not be measured" in each.problem]
