@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
+from dataclasses import dataclass
 from math import ceil
 
 import numpy as np
 
 from advisor.basics.arrays import Floats, Mask
 from advisor.facts.base import Run, computed
-from advisor.facts.device.course import COURSE, ENDS, Course
+from advisor.facts.device.course import COURSE, ENDS
 from advisor.knowledge.measuring import limit
 
 OTHERWISE = limit("lateness", "otherwise")
@@ -107,28 +108,42 @@ def _kernel_ratios(run: Run) -> dict[int, tuple[Floats, Floats]]:
     than its shortest or its longest calls are: a card that is slow, now and then or always, makes one end longer at
     least, and none shorter. Kernels of different work may share type and shapes; more of the long kind move what is
     usual alone."""
-    courses = run.each(COURSE)
-    ranks = sorted(courses)
-    keys, durations, weights = _durations(courses, ranks)
-    if len(ranks) < 2 or not keys:
+    calls = _calls(run)
+    if len(calls.ranks) < 2 or not calls.durations.size:
         return {}
-    shown, ends = yardsticks(run), _ends([courses[r] for r in ranks], keys)
-    among = np.array([rank in shown for rank in ranks])
-    ratio = _within_ends(durations / others_median(durations, among), ends / others_median(ends, among))
+    shown, usual, ends = yardsticks(run), calls.durations, calls.ends
+    among = np.array([rank in shown for rank in calls.ranks])
+    ratio = _within_ends(usual / others_median(usual, among), ends / others_median(ends, among))
     found = {}
-    for i, rank in enumerate(ranks):
-        known = np.isfinite(ratio[i]) & (weights[i] > 0)
+    for i, rank in enumerate(calls.ranks):
+        known = np.isfinite(ratio[i]) & (calls.weights[i] > 0)
         if known.any():
-            found[rank] = ratio[i, known], weights[i, known]
+            found[rank] = ratio[i, known], calls.weights[i, known]
     return found
 
 
-def _durations(courses: Mapping[int, Course], ranks: Sequence[int]) -> tuple[list[tuple[str, str]], Floats, Floats]:
-    """Signatures, what each usually takes on each rank, and their time a step, microseconds."""
+@dataclass(frozen=True)
+class _Calls:
+    """The calls of all ranks side by side: a row for each rank, a column for each signature."""
+
+    ranks: list[int]
+    durations: Floats
+    """What a call usually takes, microseconds."""
+    weights: Floats
+    """All of them, microseconds a step."""
+    ends: Floats
+    """What the shortest and the longest calls of each signature take, one behind the other."""
+
+
+@computed
+def _calls(run: Run) -> _Calls:
+    courses = run.each(COURSE)
+    ranks, unknown = sorted(courses), np.full(len(ENDS), np.nan)
     keys = sorted({(name, shapes) for course in courses.values() for name, shapes in course.speed if shapes})
     durations = np.array([[courses[r].speed.get(key, (0.0, np.nan))[1] for key in keys] for r in ranks])
     weights = np.array([[weight(courses[r].speed.get(key)) for key in keys] for r in ranks])
-    return keys, durations, weights
+    ends = np.array([[courses[r].ends.get(key, unknown) for key in keys] for r in ranks])
+    return _Calls(ranks, durations, weights, ends.reshape(len(ranks), len(keys) * len(ENDS)))
 
 
 @computed
@@ -140,21 +155,18 @@ def yardsticks(run: Run) -> frozenset[int]:
     several that do the same calls in less time, apart from all others by more than these differ among themselves, tell
     how long they take. One alone may be a card of another kind.
     """
-    courses = run.each(COURSE)
-    ranks = sorted(courses)
-    keys, durations, weights = _durations(courses, ranks)
-    if len(ranks) < 2 * FEWEST or not keys:
+    calls = _calls(run)
+    if len(calls.ranks) < 2 * FEWEST or not calls.durations.size:
         return frozenset()
-    ends = _ends([courses[r] for r in ranks], keys)
-    ratio = _within_ends(durations / _medians(durations), ends / _medians(ends))
-    pace = np.array([_paced(us, time) for us, time in zip(ratio, weights, strict=True)])
+    ratio = _within_ends(calls.durations / _medians(calls.durations), calls.ends / _medians(calls.ends))
+    pace = np.array([_paced(us, time) for us, time in zip(ratio, calls.weights, strict=True)])
     order = np.argsort(pace, kind="stable")[: int(np.isfinite(pace).sum())]  # unknown ones come last
     pace = pace[order]
     for count in range(max(FEWEST, ceil(LEAST_SHARE * len(order))), ceil(len(order) / 2)):
         fast, slow = pace[:count], pace[count:]
         apart, inside = slow[0] / fast[-1], max(fast[-1] / fast[0], slow[-1] / slow[0])
         if apart >= SLOWER and apart - 1 >= APART * (inside - 1):
-            return frozenset(ranks[i] for i in order[:count].tolist())
+            return frozenset(calls.ranks[i] for i in order[:count].tolist())
     return frozenset()
 
 
@@ -166,12 +178,6 @@ def _paced(ratio: Floats, weights: Floats) -> float:
     order = np.argsort(ratio[known])
     mass = np.cumsum(weights[known][order])
     return float(ratio[known][order][np.searchsorted(mass, mass[-1] / 2)])
-
-
-def _ends(courses: Sequence[Course], keys: Sequence[tuple[str, str]]) -> Floats:
-    """A row for each rank: what its shortest and its longest calls of each signature take, one behind the other."""
-    unknown = np.full(len(ENDS), np.nan)
-    return np.array([[course.ends.get(key, unknown) for key in keys] for course in courses]).reshape(len(courses), -1)
 
 
 def _within_ends(ratio: Floats, ends: Floats) -> Floats:

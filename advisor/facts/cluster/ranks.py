@@ -184,13 +184,13 @@ def measure(run: Run, facts: FactSet) -> Iterator[Fact]:
         if entry.late_us > 0 and cause == "data":
             yield from fact("rank.fetching_us", subject, fetching or None, *sources, samples=n)
             group = alike.get(rank, (rank,))
-            others = [peer for peer in layout.mates(rank) if peer not in group and peer in balance.ranks]
+            others = [peer for peer in peers[layout.kin[rank]] if peer not in group and peer in balance.ranks]
             waits = [_waits_for_data(run, facts, balance, peer) for peer in others] if balance.data_known else []
             yield from fact("rank.peers_data_wait_us", subject, min(waits, default=None), *sources, samples=n)
         if rank in idling:
             yield from fact("rank.idle_excess_share", subject, idling[rank] / step_us, *sources, samples=n)
         if entry.late_us > 0 and entry.cause == "compute":
-            others = _compared(balance, rank, layout.mates(rank))
+            others = _compared(balance, rank, peers[layout.kin[rank]])
             yield from fact("rank.measured_by", subject, _told_by(balance, others), *sources)
             names = slow_operators(run, rank, others)
             yield from fact("rank.slow_operators", subject, names or None, *sources)

@@ -126,10 +126,6 @@ class Partition:
             found[number].append(rank)
         return dict(sorted(found.items()))
 
-    def mates(self, rank: int) -> list[int]:
-        """The ranks at hand that do the same work as this one, itself among them."""
-        return [other for other, number in sorted(self.kin.items()) if number == self.kin[rank]]
-
 
 @computed
 def partition(run: Run) -> Partition:
@@ -432,10 +428,11 @@ def measure(run: Run, facts: FactSet) -> Iterator[Fact]:
     yield from fact("parallelism.source", RUN, found.source)
     yield from fact("parallelism.is_told", RUN, found.is_told)
     yield from fact("parallelism.strategy", RUN, found.strategy)
+    peers = found.peers()
     for rank, stage in sorted(found.stage.items()):
         subject = Subject("rank", str(rank), (rank,))
         yield from fact("rank.stage", subject, stage)
-        mates = found.mates(rank)
+        mates = peers[found.kin[rank]]
         word = f"ranks {rank_list(tuple(mates))}" if found.program else f"stage {stage}"
         yield from fact("rank.peer_group", subject, word)
         yield from fact("rank.peer_count", subject, len(mates) - 1)

@@ -71,7 +71,8 @@ def reduce(rank: Rank) -> Copies | None:
     if len(found) > 1 and found[-1] < section("idle_places")["alike"] * float(np.median(found[:-1])):
         found[-1] = np.nan
     source = rank.source("kernels", "start_ns", "duration_us", steps=windows.names)
-    beside = sums(*_held_by_copies(timeline, trace.copies), len(windows.names))
+    none = np.zeros(len(windows.names))
+    beside = sums(*_held_by_copies(timeline, trace.copies), len(windows.names)) if trace.copies[0].size else none
     return Copies(
         windows.names, (windows.end - windows.start) / 1000, found, beside, int((copied > 0).sum()),
         (rank.source("trace"), source) if rank.has("trace") else (source,),

@@ -149,9 +149,14 @@ def growing(computing: Mapping[int, Floats], growth_us: float) -> tuple[float, l
     """(part of the steps' growth that is computation, the ranks it comes from where their peers only wait)
     from what each rank computes in each step, microseconds. Who waits grows by waiting: where the middle rank's
     computation is not most of it and that of fewer than half of the ranks is, these make the steps longer."""
-    every = {rank: np.subtract(*_ends(us)[::-1]) / growth_us for rank, us in computing.items()}
-    begun, ended = _ends(np.median(np.array(list(computing.values())), axis=0))
-    part, grown = (ended - begun) / growth_us, [rank for rank, share in every.items() if share >= MOST]
+
+    def share_of(us: Floats) -> float:
+        begun, ended = _ends(us)
+        return (ended - begun) / growth_us
+
+    every = {rank: share_of(us) for rank, us in computing.items()}
+    part = share_of(np.median(np.array(list(computing.values())), axis=0))
+    grown = [rank for rank, share in every.items() if share >= MOST]
     if part >= MOST or not 0 < 2 * len(grown) < len(every):
         return min(max(part, 0.0), 1.0), []
     return min(max(every.values()), 1.0), grown

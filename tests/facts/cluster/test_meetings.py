@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 from meeting import meeting
 
-from advisor.facts.cluster.meetings import _await_absent
+from advisor.facts.cluster.meetings import Model, _await_absent
 from advisor.facts.cluster.replay import Change, gain, model, play
 from advisor.facts.device.course import Chain
 from advisor.model import RUN
@@ -64,6 +64,22 @@ def test_links_and_ranks_at_hand_give_back_nothing_of_the_wait_for_an_absent_ran
     assert faster is not None and faster < 0.05 * step
 
 
+def _write_rank(root: Path, rank: int, kernels: list[str], steps: list[str]) -> None:
+    output = root / f"host_{rank}_20240101000000000_ascend_pt" / "ASCEND_PROFILER_OUTPUT"
+    output.mkdir(parents=True)
+    (output.parent / f"profiler_info_{rank}.json").write_text("{}")
+    (output / "kernel_details.csv").write_text("\n".join(kernels) + "\n")
+    (output / "step_trace_time.csv").write_text("\n".join(steps) + "\n")
+
+
+def _model(root: Path) -> Model:
+    run = measure([root], None, Options(jobs=1)).run
+    assert run is not None
+    found = model(run)
+    assert found is not None
+    return found
+
+
 @pytest.mark.parametrize(
     ("beside", "behind"), [(0.0, 400.0), (50.0, -0.01)], ids=["a host that waits", "a start rounded to before the end"]
 )
@@ -88,15 +104,8 @@ def test_what_starts_about_when_a_collective_ends_was_waiting_for_it(
             ]
             alone = 55_000 - computes - beside
             times.append(f"{rank},{step},{computes + beside + 10_000},{alone},{beside},{55_000 - computes},400")
-        output = tmp_path / f"host_{rank}_20240101000000000_ascend_pt" / "ASCEND_PROFILER_OUTPUT"
-        output.mkdir(parents=True)
-        (output.parent / f"profiler_info_{rank}.json").write_text("{}")
-        (output / "kernel_details.csv").write_text("\n".join(rows) + "\n")
-        (output / "step_trace_time.csv").write_text("\n".join(times) + "\n")
-    run = measure([tmp_path], None, Options(jobs=1)).run
-    assert run is not None
-    found = model(run)
-    assert found is not None
+        _write_rank(tmp_path, rank, rows, times)
+    found = _model(tmp_path)
     even = gain(found, {1: Change(compute=0.2)})
     assert even is not None and abs(even - 40_000) < 4_000
 
@@ -155,14 +164,7 @@ def test_queued_transfers_of_a_stage_get_ready_evenly(tmp_path: Path) -> None:
             work = sum(us for name, _, us in kernels if name.startswith("MatMul"))
             talk = lasts - work if rank else 12 * 100.0
             times.append(f"{rank},{step},{work},{talk},0,{talk},{lasts - work - talk},{lasts - talk},{talk}")
-        output = tmp_path / f"host_{rank}_20240101000000000_ascend_pt" / "ASCEND_PROFILER_OUTPUT"
-        output.mkdir(parents=True)
-        (output.parent / f"profiler_info_{rank}.json").write_text("{}")
-        (output / "kernel_details.csv").write_text("\n".join(rows) + "\n")
-        (output / "step_trace_time.csv").write_text("\n".join(times) + "\n")
-    run = measure([tmp_path], None, Options(jobs=1)).run
-    assert run is not None
-    found = model(run)
-    assert found is not None
+        _write_rank(tmp_path, rank, rows, times)
+    found = _model(tmp_path)
     even = gain(found, {0: Change(compute=1.8), 1: Change(compute=0.72)})
     assert even == pytest.approx(lasts - _handing_on(7_200, 7_200, 12)[1], rel=0.1)
