@@ -1,5 +1,5 @@
 """Writes docs/rules.md, docs/facts.md, docs/coverage.md and docs/architecture.md from rules/, the catalogue,
-knowledge_base/ and the code.
+knowledge_base/ and the code, and the schemas in reports/schemas/ from the loaders and the thresholds shared.
 
 `python docs/generate.py` writes, `--check` only compares and ends with 1 where a file is out of date.
 """
@@ -12,6 +12,7 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path
 
 from advisor.authoring.coverage import cited_verdicts, encodings
+from advisor.authoring.schemas import KINDS, schema_path, schema_text
 from advisor.basics.resources import resource
 from advisor.basics.units import UNITS, show
 from advisor.facts.registry import catalogue
@@ -245,13 +246,14 @@ def _remark(check: Mapping[str, object]) -> str:
 
 
 def main(arguments: list[str]) -> int:
-    """Writes or checks the pages; returns the exit status."""
+    """Writes or checks the pages and schemas; returns the exit status."""
     stale = []
-    for name, text in pages().items():
-        path = HERE / name
+    files = {HERE / name: text for name, text in pages().items()}
+    files |= {schema_path(kind): schema_text(kind) for kind in KINDS}
+    for path, text in files.items():
         if path.is_file() and path.read_text(encoding="utf-8") == text:
             continue
-        stale.append(name)
+        stale.append(path.name)
         if "--check" not in arguments:
             path.write_text(text, encoding="utf-8")
     print(f"{'out of date' if '--check' in arguments else 'written'}: {', '.join(stale) or 'none'}")

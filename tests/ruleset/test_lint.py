@@ -143,7 +143,7 @@ def test_a_shared_threshold_is_written_once_and_a_wrong_name_is_told(pack: Path)
 def test_the_published_schema_is_current() -> None:
     """Editors check rules against the schema that the loader uses, and it accepts the sample rules."""
     published = json.loads(resource("reports", "schemas", "rule.schema.json").read_text(encoding="utf-8"))
-    assert published == json_schema(), "write it anew from advisor.ruleset.files.schema.json_schema()"
+    assert published == json_schema(), "`make docs` writes it anew"
     validator = jsonschema.Draft202012Validator(published)
     for path in rule_files(PACK):
         assert not list(validator.iter_errors(read_document(path).data))
