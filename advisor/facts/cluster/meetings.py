@@ -80,7 +80,7 @@ def build(run: Run) -> Model | None:
     complete = (run.profile.world_size or len(chains)) <= len(chains)
     paced = {(joint.group, joint.kind) for joint in joints(run) if joint.paced}
     handovers = {rank: _handovers(chain, exchanges.get(rank), layout) for rank, chain in chains.items()}
-    pairs, missed = pair_up(handovers, layout.chains)
+    pairs, missed, alike = pair_up(handovers, layout.chains)
     passed_on = sum(map(len, handovers.values()))
     if missed > MOST_MISSED * passed_on or (complete and passed_on and not pairs):
         return None
@@ -109,7 +109,7 @@ def build(run: Run) -> Model | None:
     if alone > MOST_MISSED * sum(map(len, meetings.values())):
         return None
     _forget_chance(found, len(found.members) - len(pairs))
-    found.ready = _ready(found, len(found.members) - len(pairs))
+    found.ready = _ready(found, len(found.members) - len(pairs), alike)
     _one_clock(found)
     _await_absent(found)
     return found
@@ -169,17 +169,18 @@ def _launched(chain: Chain, segments: list[int]) -> Chain:
     return replace(chain, after=after, lag=lag)
 
 
-def _ready(found: Model, collectives: int) -> dict[int, list[tuple[int, float]]]:
+def _ready(found: Model, collectives: int, alike: Sequence[Sequence[int]]) -> dict[int, list[tuple[int, float]]]:
     """When what is queued was ready: in a queue the start tells only that the one before had ended. Members do the
     same work, so the one with the least work done at its start bounds what a collective had to wait for; what a stage
-    hands over (the meetings behind the first `collectives`), its sender alone has made. What is queued between the
+    hands over (the meetings behind the first `collectives`), its sender alone has made, and its receiver has asked for
+    when it starts to wait; of a ring all make the same (the transfers `alike`). What is queued between the
     first and the last gets ready evenly, as gradients and micro-batches do."""
-    done: dict[int, list[float]] = {}
-    for rank, chain in found.chains.items():
-        work = np.cumsum([0.0 if name else float(busy) for name, busy in zip(chain.name, chain.busy, strict=True)])
-        done[rank] = (work / work[-1]).tolist() if len(work) and work[-1] > 0 else [0.0] * len(chain.name)
+    done = {rank: _done(chain) for rank, chain in found.chains.items()}
     makers = _makers(found, collectives)
-    least = [min((done[rank][i] for rank, i in events.items()), default=1.0) for events in makers]
+    least = [min((done[rank][1][i] for rank, i in events.items()), default=1.0) for events in makers]
+    for transfers in alike:
+        for place in transfers:
+            least[collectives + place] = min(least[collectives + other] for other in transfers)
     for queue in _queues(found, makers):
         whole = sum(found.pure[number] for number in queue[1:])
         first, last, moved = least[queue[0]], least[queue[-1]], 0.0
@@ -187,15 +188,28 @@ def _ready(found: Model, collectives: int) -> dict[int, list[tuple[int, float]]]
             moved += found.pure[number]
             least[number] = min(least[number], first + max(last - first, 0.0) * moved / max(whole, 1e-9))
     ready = {rank: [(-1, 0.0)] * len(chain.name) for rank, chain in found.chains.items()}
-    for number, events in enumerate(makers):
+    for number, events in enumerate(found.members):
         for rank, i in events.items():
             if found.chains[rank].after[i] >= 0:
-                names, mine = found.chains[rank].name, done[rank]
-                segment = next((n for n in range(i) if not names[n] and mine[n] >= least[number]), -1)
+                names, (mine, begun) = found.chains[rank].name, done[rank]
+                needed = least[number] if rank in makers[number] else begun[i]
+                segment = next((n for n in range(i) if not names[n] and mine[n] >= needed), -1)
                 if segment >= 0:
                     before = mine[segment - 1] if segment else 0.0
-                    ready[rank][i] = (segment, (least[number] - before) / max(mine[segment] - before, 1e-12))
+                    ready[rank][i] = (segment, (needed - before) / max(mine[segment] - before, 1e-12))
     return ready
+
+
+def _done(chain: Chain) -> tuple[list[float], list[float]]:
+    """For each event the part of the rank's computing that is done when the segments up to it have ended, and when it
+    starts itself."""
+    work = np.where(chain.computes, chain.busy, 0.0)
+    ended = np.cumsum(work) / max(float(work.sum()), 1e-9)
+    places = np.maximum.accumulate(np.where(chain.computes, np.arange(len(work)), -1))
+    last = np.maximum(places, 0)
+    since = (chain.start - chain.start[last]) / np.maximum((chain.busy + chain.gap)[last], 1e-9)
+    begun = ended - np.where(places >= 0, (work / max(float(work.sum()), 1e-9))[last] * (1 - np.clip(since, 0, 1)), 0.0)
+    return ended.tolist(), begun.tolist()
 
 
 def _makers(found: Model, collectives: int) -> list[dict[int, int]]:

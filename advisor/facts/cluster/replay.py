@@ -91,9 +91,9 @@ def play(found: Model, changes: Mapping[int, Change], pure: Mapping[int, float] 
         while i < len(row):
             talks, awaited, before, rest, lasts, lag, number = row[i]
             released = done
-            if before >= 0:
+            if before >= 0:  # what it needed was done when it started: the lag is that behind what it awaited
                 finished = end[before]
-                released = (np.nan if finished is None else finished) - rest * row[before][4]
+                released = (np.nan if finished is None else finished) - rest * row[before][4] - lag
             if awaited >= 0:
                 freed = end[awaited]
                 if freed is None:

@@ -307,11 +307,12 @@ def _expected(kernels: Kernels, chosen: Mask, order: list[int]) -> tuple[Floats,
 
 def _releasing(begin: Floats, end: Floats, computed: float, start: float) -> Ints:
     """Of the collectives, in order of start, those whose end may have let an event start: later than the computation
-    before it, shortly before."""
+    before it, shortly before. What follows computation at once waited for no end behind its own start."""
     before = int(np.searchsorted(begin, start))
     begin, end = begin[:before], end[:before]
     soon = np.clip(AWAITED_SHARE * (end - begin), RELEASE_NS / 1000, AWAITED_MOST_US)
-    near = (end <= start + ROUNDING_US) & (start - end < soon)
+    rounded = ROUNDING_US if start - computed > ROUNDING_US else 0.0
+    near = (end <= start + rounded) & (start - end < soon)
     return np.flatnonzero((end > computed) & near)
 
 
@@ -372,7 +373,8 @@ def _chain(kernels: Kernels, communication: Mask, inside: Ints, step: str) -> Ch
         queued = _releasing(talk_begin, talk_end, -np.inf, start)
         same = groups[queued] == communicator(label)
         follows = (talk_end[queued] > computed) & (same | (talk_end[queued] <= start))
-        beside = not _alone(work_begin, ends, start, float(end[i]))
+        # behind a longer pause whatever computing ended in between let it start
+        beside = (start - talk_end[queued] <= RELEASE_NS / 1000) & (not _alone(work_begin, ends, start, float(end[i])))
         queued = queued[(beside & same) | follows]
         if len(queued):
             released.append(int(queued[np.argmax(talk_end[queued])]))
