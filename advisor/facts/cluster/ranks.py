@@ -239,7 +239,7 @@ def _compared(balance: Accounts, rank: int, members: Sequence[int]) -> list[int]
 
 def _told_by(balance: Accounts, others: Sequence[int]) -> str | None:
     """The ranks that it is measured by where most are slow; None where the median of all shows what is usual."""
-    return rank_list(tuple(others)) if set(others) <= balance.shown else None
+    return rank_list(tuple(others)) if others and set(others) <= balance.shown else None
 
 
 def _flop_ratio(run: Run, rank: int, others: Sequence[int]) -> float | None:

@@ -11,6 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from advisor.facts.cluster.peers import kernel_speeds, yardsticks
+from advisor.facts.cluster.ranks import _told_by
 from advisor.facts.device.course import Course
 from advisor.pipeline import Options, advise
 from advisor.ruleset.files.loader import load_rules
@@ -75,3 +76,9 @@ def test_five_slow_cards_of_eight_are_one_finding_that_promises_what_all_of_them
 def test_seven_cards_are_not_slow_because_one_is_faster(tmp_path):
     """Nobody knows of what kind that one is."""
     assert not _judged((Fault("slow_compute", 3, -0.2),), tmp_path)[0]
+
+
+def test_who_has_no_peers_is_measured_by_nobody():
+    """One rank a stage: no list of ranks that are faster, for there are none of its work."""
+    balance = SimpleNamespace(shown=frozenset({5, 6}))
+    assert _told_by(balance, []) is None and _told_by(balance, [5, 7]) is None and _told_by(balance, [5, 6]) == "5-6"

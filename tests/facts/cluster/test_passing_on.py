@@ -1,4 +1,4 @@
-"""Keys and values that pass round a ring: what a slow card loses behind transfers is no gain."""
+"""What is handed on from rank to rank, round a ring or along a pipeline: a slow card costs what others wait for."""
 
 from __future__ import annotations
 
@@ -63,13 +63,28 @@ def ring(factors: list[float], moves_us: float, attends_us: float, projects_us: 
     return cards
 
 
-def write(root: Path, cards: list[Card], shifts: list[float]) -> float:
-    """The ring as torch_npu writes it, every step alike, each host on a clock of its own; microseconds of a step."""
+def line(factors: list[float], moves_us: float, works_us: float, batches: int) -> list[Card]:
+    """Stages that hand each micro-batch on; each asks for the next one as soon as it has one."""
+    cards = [Card(factor) for factor in factors]
+    for _ in range(batches):
+        arrives = 0.0
+        for stage, card in enumerate(cards):
+            if stage:
+                card.rows.append(("receive", card.receiving, arrives))
+                card.receiving = arrives
+            card.compute("layer", works_us, arrives)
+            if stage < len(cards) - 1:
+                begin = max(card.at, card.sending)
+                arrives = card.sending = begin + moves_us
+                card.rows.append(("send", begin, arrives))
+    return cards
+
+
+def write(root: Path, cards: list[Card], shifts: list[float], group: str = "cp") -> float:
+    """The ranks as torch_npu writes it, every step alike, each host on a clock of its own; microseconds of a step."""
     period = max(card.at for card in cards) + 20
-    info = {
-        "g1": {"group_name": "cp", "global_ranks": list(range(RANKS))},
-        "g2": {"group_name": "dp", "global_ranks": list(range(RANKS))},
-    }
+    names = {"g1": group} | ({"g2": "dp"} if group == "cp" else {})
+    info = {key: {"group_name": name, "global_ranks": list(range(len(cards)))} for key, name in names.items()}
     for rank, card in enumerate(cards):
         out = root / f"host_{rank}_20240101000000000_ascend_pt" / "ASCEND_PROFILER_OUTPUT"
         out.mkdir(parents=True)
@@ -85,12 +100,12 @@ def write(root: Path, cards: list[Card], shifts: list[float]) -> float:
             ops: dict[str, object] = {}
             for name, begin, end in sorted(card.rows, key=lambda row: row[1]):
                 if name in counts:
-                    group = 11 if name == "allReduce" else 10
-                    number = counts["send"] + counts["receive"] if group == 10 else counts[name]
-                    label = f"hcom_{name}__{group}_{number}_1"
+                    place = 11 if name == "allReduce" else 10
+                    number = counts["send"] + counts["receive"] if place == 10 else counts[name]
+                    label = f"hcom_{name}__{place}_{number}_1"
                     counts[name] += 1
                     rows.append(f"{step},{label},hcom_{name}_,COMMUNICATION,{origin + begin:.2f},{end - begin:.2f},0")
-                    ops[f"{label}@{'g1' if group == 10 else 'g2'}"] = {
+                    ops[f"{label}@{'g1' if place == 10 else 'g2'}"] = {
                         "Communication Time Info": {
                             "Start Timestamp(us)": origin + begin,
                             "Elapse Time(ms)": (end - begin) / 1000,
@@ -135,3 +150,16 @@ def test_a_slow_card_of_a_ring_costs_what_its_neighbours_wait_for(
     assert found is not None
     assert found.baseline_us == pytest.approx(slow, rel=0.03)
     assert gain(found, {2: Change(compute=1 / 1.3)}) == pytest.approx(slow - even, rel=0.2)
+
+
+@pytest.mark.parametrize("slow", [0, 1, 2])
+def test_a_slow_stage_counts_once_for_each_micro_batch(tmp_path: Path, slow: int) -> None:
+    """Receives are asked for long before anything is sent: their start is no work that the receiver had to do first."""
+    factors = [1.3 if stage == slow else 1.0 for stage in range(3)]
+    taken = write(tmp_path, line(factors, 100.0, 1000.0, 12), [0.0, 4e5, -2e4], "pp")
+    even = max(card.at for card in line([1.0] * 3, 100.0, 1000.0, 12)) + 20
+    run = measure([tmp_path], None, Options(jobs=1)).run
+    assert run is not None
+    found = model(run)
+    assert found is not None
+    assert gain(found, {slow: Change(compute=1 / 1.3)}) == pytest.approx(taken - even, rel=0.05)
