@@ -106,7 +106,8 @@ def _mostly(entry: Mapping[str, Any], share: float, facts: FactSet) -> Text | No
 def _is_without_bubble(name: str, facts: FactSet) -> bool:
     """Whether a share of exposed communication leaves out a bubble that the picture of the step contains. Without
     stages there is none, however the two shares were rounded."""
-    staged = (facts.number("parallelism.pipeline", RUN) or 1) > 1 or (facts.number("step.bubble_us", RUN) or 0) > 0
+    received = (facts.number("step.bubble_us", RUN) or 0) > 0 and facts.value("parallelism.ring", RUN) is not True
+    staged = (facts.number("parallelism.pipeline", RUN) or 1) > 1 or received
     whole = facts.number("step.exposed_communication_share", RUN)
     part = facts.number(name, RUN)
     told = name == "communication.exposed_without_bubble_share" and whole is not None and part is not None

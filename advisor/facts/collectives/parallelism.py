@@ -407,6 +407,12 @@ KINDS = (
     kind("parallelism.tensor", "count", "run", "tensor-parallel (operator sharding) size"),
     kind("parallelism.pipeline", "count", "run", "pipeline stages"),
     kind("parallelism.expert", "count", "run", "expert-parallel size"),
+    kind(
+        "parallelism.ring",
+        "bool",
+        "run",
+        "ranks hand on parts of a sequence or the edges of a grid: those that receive are no stages",
+    ),
     kind("parallelism.source", "text", "run", "where the sizes were read"),
     kind("parallelism.is_told", "bool", "run", "the sizes were read somewhere, neither guessed nor assumed"),
     kind("parallelism.strategy", "text", "run", "pipeline, model, data or single: which cluster metrics apply (S32)"),
@@ -425,6 +431,7 @@ def measure(run: Run, facts: FactSet) -> Iterator[Fact]:
     yield from fact("parallelism.tensor", RUN, found.tensor)
     yield from fact("parallelism.pipeline", RUN, found.pipeline)
     yield from fact("parallelism.expert", RUN, found.expert)
+    yield from fact("parallelism.ring", RUN, bool(found.ring))
     yield from fact("parallelism.source", RUN, found.source)
     yield from fact("parallelism.is_told", RUN, found.is_told)
     yield from fact("parallelism.strategy", RUN, found.strategy)

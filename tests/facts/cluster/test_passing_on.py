@@ -9,7 +9,8 @@ from pathlib import Path
 import pytest
 
 from advisor.facts.cluster.replay import Change, gain, model
-from advisor.pipeline import Options, measure
+from advisor.pipeline import Options, advise, measure
+from advisor.ruleset.files.loader import load_rules
 
 RANKS = 4
 LAYERS = 6
@@ -163,3 +164,18 @@ def test_a_slow_stage_counts_once_for_each_micro_batch(tmp_path: Path, slow: int
     found = model(run)
     assert found is not None
     assert gain(found, {slow: Change(compute=1 / 1.3)}) == pytest.approx(taken - even, rel=0.05)
+
+
+def test_who_receives_round_a_ring_is_no_stage(tmp_path: Path) -> None:
+    """torch_npu counts the time of receives as bubbles; without a pipeline there are none to speak of."""
+    write(tmp_path, ring([1.0] * RANKS, 400.0, 150.0, 300.0), [0.0] * RANKS)
+    for table in tmp_path.rglob("step_trace_time.csv"):
+        head, *rows = table.read_text().splitlines()
+        alone = [row.split(",")[3] for row in rows]
+        table.write_text(
+            "\n".join([f"{head},Bubble", *(f"{r},{us}" for r, us in zip(rows, alone, strict=True))]) + "\n"
+        )
+    report = advise([tmp_path], load_rules(), Options(jobs=1))
+    assert {"exposed-communication"} <= {finding.verdict for finding in report.findings}
+    words = [report.summary.headline.en, *(finding.message.en for finding in report.findings)]
+    assert not any("bubble" in text or "stage" in text for text in words), words
