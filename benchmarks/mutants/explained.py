@@ -62,7 +62,7 @@ EXPLAINED: tuple[Explanation, ...] = (
         "a step may have any name; this one is a step of its own, without kernels",
     ),
     Explanation(
-        ("csv.extreme_cell",), r": -[-\d.e]+ in one row of Overlapped$",
+        ("csv.extreme_cell",), r": (-[-\d.e]+ in one row of Overlapped|-\S+e-\d+ in one row of Preparing)$",
         "the profiler computes it as a difference, which rounding makes negative; the sum that it breaks is broken by "
         "less than a fiftieth of the step", quiet=True,
     ),
@@ -74,6 +74,10 @@ EXPLAINED: tuple[Explanation, ...] = (
     Explanation(
         ("db.odd_values",), r"(HOST_INFO|NPU_INFO|META_DATA|RANK_DEVICE_MAP|PYTORCH_API|TASK_PMU|AICORE_FREQ|ENUM_)",
         "names of hosts, cards and calls, counters and settings are whatever they are",
+    ),
+    Explanation(
+        ("db.odd_values",), r"in one row of \d+ of CANN_API\.name$",
+        "the name of a call is a number of its text: another number is another call", quiet=True,
     ),
     Explanation(
         ("db.odd_values",), r"'[^']+' in one row of \d+ of STRING_IDS\.value$",
@@ -187,8 +191,9 @@ EXPLAINED: tuple[Explanation, ...] = (
         quiet=True,
     ),
     Explanation(
-        ("csv.another_rank",), r"mem|kernel_details|op_summary|step_trace|cluster_analyse|hccl_raw|minddata|dataset",
-        "samples, kernels and steps as a longer recording of the same rank has them", quiet=True,
+        ("csv.another_rank",),
+        r"mem|kernel_details|operator_details|op_summary|step_trace|cluster_analyse|hccl_raw|minddata|dataset",
+        "samples, kernels, operators and steps as a longer recording of the same rank has them", quiet=True,
     ),
     Explanation(
         ("meaning.preparing_unit",), r"",

@@ -4,7 +4,7 @@ wait for each other. Where they cannot all be true, all of those that disagree a
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Set
 
 import numpy as np
 
@@ -60,10 +60,12 @@ def hear_witnesses(run: Run) -> None:
         if steps is not None and steps.table == "steps" and {"overlapped", "computing"} <= steps.phases.keys():
             tell_overlap(rank, steps.phases["overlapped"], steps.phases["computing"], steps.time)
         if steps is not None and course is not None:
+            if course.marked:
+                _share_steps(rank, steps, {*course.steps}, "kernels")
             _steps_and_kernels(rank, steps, course)
             _steps_and_first_kernels(rank, steps, course)
         if steps is not None and exchange is not None:
-            _share_steps(rank, steps, exchange)
+            _share_steps(rank, steps, {*exchange.steps}, "collectives")
             _steps_and_collectives(rank, steps, exchange)
             _steps_and_starts(rank, steps, exchange)
     _lengths(run, times)
@@ -150,13 +152,13 @@ def _parts_apart(steps: StepTimes, course: Course, rows: list[int], own: list[in
     return {name: apart / length for name, apart in found.items()} if length > 0 else {}
 
 
-def _share_steps(rank: Rank, steps: StepTimes, exchange: Exchanges) -> None:
-    """Some step of the one is in the other, where both name theirs."""
+def _share_steps(rank: Rank, steps: StepTimes, others: Set[str], table: str) -> None:
+    """Some step of the one table is in the other, where both name theirs."""
     if steps.table not in _OF_STEPS or steps.covers > 1:
         return
-    named, others = steps.named, {*exchange.steps}
+    named = steps.named
     if not named & others and not named <= {*NAMELESS} and not others <= {*NAMELESS}:
-        _contradict(rank, "no step of the one is in the other", "collectives", steps.table)
+        _contradict(rank, "no step of the one is in the other", table, steps.table)
 
 
 def _steps_and_collectives(rank: Rank, steps: StepTimes, exchange: Exchanges) -> None:

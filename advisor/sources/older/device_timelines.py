@@ -199,7 +199,17 @@ def _events(path: Path, note: Note) -> list[dict[str, Any]]:
     usable = [event for event in events if isinstance(event, dict)]
     if not usable:
         note(str(path), "holds no events")
-    return usable
+    once = {
+        tuple(map(str, map(event.get, _SAME))) if event.get("ph") == "X" else place: event
+        for place, event in enumerate(usable)
+    }
+    if twice := len(usable) - len(once):
+        note(str(path), f"{twice} events stand there more than once; each was used once")
+    return list(once.values())
+
+
+_SAME = ("name", "pid", "tid", "ts", "dur")
+"""A device does nothing twice in one place at one time."""
 
 
 _Row = tuple[str, str, str, str, int, float]

@@ -180,7 +180,7 @@ def _blocks(path: Path, line: bytes, positions: Mapping[str, int], note: Note) -
         handed = True
         if "start_ns" in frame.columns:
             bad_starts += frame["start_ns"].null_count()
-        waits += len(frame) - frame["wait_us"].null_count() if "wait_us" in frame.columns else 0
+        waits += int(frame["wait_us"].is_finite().sum()) if "wait_us" in frame.columns else 0
         yield frame
     if not handed:
         note(str(path), "has a heading but no rows")

@@ -390,3 +390,20 @@ def test_collectives_of_other_steps_are_told_although_one_step_is_called_0(slow_
     path.write_text(json.dumps({f"step{number}": told[name] for number, name in enumerate(told, 986)}))
     report = advise([target], load_rules(config=load_config(None)))
     assert any("no step of the one is in the other" in problem.problem for problem in report.problems)
+
+
+def test_kernels_of_other_steps_are_told(slow_rank: Path, tmp_path: Path) -> None:
+    """A minus before every number of a step: none of them is a step of the table, whatever the times say."""
+    target = tmp_path / "profile"
+    shutil.copytree(slow_rank, target)
+    table = next(target.glob("*/ASCEND_PROFILER_OUTPUT/kernel_details.csv"))
+    heading, *rows = table.read_text().splitlines()
+    place = next(i for i, name in enumerate(heading.split(",")) if name in ("Step Id", "Step ID"))
+    for number, row in enumerate(rows):
+        cells = row.split(",")
+        cells[place] = f"-{cells[place]}"
+        rows[number] = ",".join(cells)
+    table.write_text("\n".join([heading, *rows]) + "\n")
+    report = advise([target], load_rules(config=load_config(None)))
+    told = [problem.problem for problem in report.problems]
+    assert "contradicts step_trace_time.csv: no step of the one is in the other" in told

@@ -170,9 +170,10 @@ def test_lines_may_end_in_three_ways(tmp_path: Path) -> None:
     assert found is not None and len(found) == 4
 
 
-def test_a_column_of_waits_without_a_number_is_told(tmp_path: Path) -> None:
-    """Where the profiler's own waits are lost, what rests on them goes without a word."""
-    _, rank = load(tmp_path, row().replace(",0,24,", ",[,24,"), row().replace(",0,24,", ",[,24,"))
+@pytest.mark.parametrize("wait", ["[", "inf"])
+def test_a_column_of_waits_without_a_number_is_told(tmp_path: Path, wait: str) -> None:
+    """Where the profiler's own waits are lost, what rests on them goes without a word; nobody waits for ever."""
+    _, rank = load(tmp_path, *[row().replace(",0,24,", f",{wait},24,")] * 2)
     assert any("holds no number in the column Wait Time(us)" in p.problem for p in rank.problems)
 
 
