@@ -29,14 +29,14 @@ def unexplained_part() -> float:
 
 def unowned_part(causes: Sequence[Finding] = (), *, weak: bool = False) -> float:
     """Part of lost time without a known cause that counts against what these causes cost: none where one of them
-    certainly gives what it promises, less where there is no doubt of one that costs enough to lead a report. `weak`
+    certainly gives what it promises, less where there is no doubt of one that costs enough to matter. `weak`
     where the finding that shows the time weighs little, for want of evidence or because much of it is needed."""
     terms = _terms()
     sure = [f for f in causes if f.confidence == Confidence.HIGH and not is_event(f)]
     savings = [f.saving for f in sure if f.saving is not None and loses_enough(f)]
     if any(saving.kind == "estimate" for saving in savings):
         return 0.0
-    if any((saving.share or 0.0) >= terms["certain"]["value"] for saving in savings):
+    if savings:
         return float(terms["unowned_beside_certain"]["value"])
     return float(terms["unowned_weak" if weak else "unowned"]["value"])
 

@@ -173,14 +173,13 @@ def _is_nearly_all(finding: Finding) -> bool:
 
 def _outweighs(loss: Loss, top: Finding, findings: Sequence[Finding], facts: FactSet) -> bool:
     """Whether more time is lost in another direction than the leading cause costs, and no cause accounts for it. A
-    likely cause that costs enough to be named stands back only behind far more, where the finding that shows the loss
-    weighs little itself."""
+    likely cause stands back only behind far more, where the finding that shows the loss weighs little itself."""
     told = top.saving or top.at_stake
     share = told.share if told is not None else None
     if loss.direction == top.direction.value or share is None:
         return False
     shown = [finding for finding in findings if finding.verdict == loss.verdict]
-    likely = top.confidence != Confidence.LOW and share >= terms()["named"]["value"]
+    likely = top.confidence != Confidence.LOW
     events = sum(
         f.saving.share or 0.0 for f in findings if f.saving and is_event(f) and f.direction.value == loss.direction
     )
