@@ -126,6 +126,10 @@ class _Course:
             assert isinstance(fault_.where, int)
             # one layer more than the others is as even as whole layers come: no fault
             self.layers[fault_.where] = max(round(scenario.layers * (1 + fault_.size)), scenario.layers + 2)
+        self.again = [0] * scenario.pipeline
+        for fault in scenario.faults:
+            if fault.kind == "recompute" and isinstance(fault.where, int):
+                self.again[fault.where] = round(fault.size * self.layers[fault.where])
         self.numbers: dict[tuple[str, int], int] = {}
 
     # ---- what one rank does in one step -------------------------------------------------------
@@ -182,6 +186,11 @@ class _Course:
                 if s.sharded:
                     behind.extend([last] if last is not None else [])
                     depends += gather()
+                if not forward and layer < self.again[stage]:
+                    for index, (type_, core, units) in enumerate(FORWARD):
+                        name = f"Default/network/layers.{layer}/{type_}-op{layer * 16 + index}"
+                        last = kernel(name, type_, core, units / s.tensor, depends)
+                        depends = ()
                 for index, (type_, core, units) in enumerate(FORWARD if forward else BACKWARD):
                     expert = s.experts and (index > 4 if forward else index < 3)
                     if s.experts and index in ((5, 8) if forward else (0, 3)):

@@ -41,7 +41,8 @@ class Fault:
     fourth step. pauses: the rank's host pauses for 1 + size steps before every third step; checkpoints: all do for 2
     + size before every fifth. slow_storage: every rank waits for data for `size` steps before each step. no_prefetch:
     parameters are gathered only when they are needed. hot_expert: the rank's experts get 1 + size as many tokens as
-    they should, which the others of its group lack.
+    they should, which the others of its group lack. recompute: the stage computes this part of its layers' forward
+    passes again.
     """
 
     kind: str

@@ -42,6 +42,7 @@ def _truth(scenario: Scenario, fault: Fault) -> Truth:
         "slow_node_data": ("data-starved-rank", (*host, *(str(r) for r in members))),
         "slow_node_host": ("host-dispatch-bound", (*host, *(str(r) for r in members))),
         "stage_imbalance": ("stage-imbalance", (str(where),)),
+        "recompute": ("stage-imbalance", (str(where),)),
         "unsplit_allreduce": ("allreduce-not-overlapped", ()),
         "small_packets": ("small-packets", ()),
         "redistribution": ("sharding-redistribution", ()),

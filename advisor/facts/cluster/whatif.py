@@ -20,7 +20,7 @@ from advisor.facts.cluster.meetings import Model
 from advisor.facts.cluster.peers import kernel_speeds
 from advisor.facts.cluster.replay import Change, corrections, gain, model, play
 from advisor.facts.cluster.segments import uneven_segments
-from advisor.facts.cluster.stages import evened_stages, moved_transfers, room_for_evening, slow_among, together
+from advisor.facts.cluster.pipeline.stages import evened_stages, moved_transfers, room_for_evening, slow_among, together
 from advisor.facts.collectives.link_speed import Link
 from advisor.model import Subject
 

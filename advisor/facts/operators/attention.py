@@ -20,6 +20,12 @@ def backward_attentions(calls: Mapping[tuple[str, str], tuple[float, float]]) ->
     return round(many), sum(count * us for count, us in own) / many if many else 0.0
 
 
+def forward_attentions(calls: Mapping[tuple[str, str], tuple[float, float]]) -> int:
+    """How often a fused attention runs forward in a step: twice for each layer and micro-batch where the backward pass
+    computes forward again. 0 without one."""
+    return round(sum(n for (kind, _), (n, _) in calls.items() if is_attention(kind) and "grad" not in kind.lower()))
+
+
 def between_products(timeline: Timeline) -> Mask | None:
     """Which kernels run between two batched products with a softmax, or its gradient, among them, on one stream and
     with no other product between: scaling, mask, conversions, dropout and transposes as well, whatever they are called.
