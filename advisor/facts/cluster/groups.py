@@ -15,8 +15,8 @@ import numpy as np
 from advisor.facts.base import Run, computed
 from advisor.facts.cluster.accounts import PARTS, Accounts, accounts
 from advisor.facts.cluster.lateness import ALIKE, Lateness, latenesses, spared_first
-from advisor.facts.cluster.replay import corrections, gain, has_more_work, model, what_if_late
 from advisor.facts.cluster.pipeline.stages import micro_batches
+from advisor.facts.cluster.replay import corrections, gain, has_more_work, model, what_if_late
 from advisor.facts.collectives.exposure import exposures
 from advisor.facts.collectives.parallelism import Partition, partition
 from advisor.facts.collectives.schedule import guess_micro_batches, pipeline_us

@@ -20,8 +20,8 @@ from advisor.basics.intervals import measure, union
 from advisor.facts.base import Run, computed
 from advisor.facts.cluster.accounts import accounts
 from advisor.facts.cluster.meetings import Model
-from advisor.facts.cluster.replay import gain, model
 from advisor.facts.cluster.pipeline.stages import micro_batches, stages_of
+from advisor.facts.cluster.replay import gain, model
 from advisor.facts.collectives.exchanges import EXCHANGES, POINT_TO_POINT, REDUCTIONS
 from advisor.facts.collectives.exposure import exposures, joints
 from advisor.facts.collectives.link_speed import LINKS, USUAL_PERCENTILE, Key, Link
