@@ -6,6 +6,7 @@ numbers into STRING_IDS. Ends of databases differ by version, so every column is
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping, Sequence
 from operator import itemgetter
 from typing import TYPE_CHECKING, Any
@@ -21,6 +22,7 @@ from advisor.sources.database.distinct import at_once, may_repeat
 from advisor.sources.database.pages import Cells
 from advisor.sources.database.sums import host_sums, moving_us, operator_sums
 from advisor.sources.frames import numbers, to_step
+from advisor.sources.metadata import hash_group
 from advisor.sources.readers import reader
 from advisor.sources.reference import Note, TableRef
 from advisor.sources.text.communication import TOTAL, Transports
@@ -186,6 +188,15 @@ def read_collectives(reference: TableRef, columns: Sequence[str] | None, note: N
     return timed
 
 
+_UNREAD_NAME = re.compile(r"%|^group_name_[0-9]+$")
+"""A communicator named by host, card and time, or by number; what frameworks call by a word of their own keeps it."""
+
+
+def _known_as(group: object) -> object:
+    """The group as analysis.db and communication.json have it: other ranks' may be at hand where this one's are not."""
+    return hash_group(group) if isinstance(group, str) and _UNREAD_NAME.search(group) else group
+
+
 def _operations(
     database: Database, reference: TableRef, columns: Sequence[str] | None, note: Note
 ) -> pd.DataFrame | None:
@@ -200,7 +211,7 @@ def _operations(
     data: dict[str, Sequence[Any]] = {
         "step": steps_of(database, found["startNs"]),
         "name": names,
-        "group": texts(database, found.get("groupName", [None] * count)),
+        "group": [_known_as(name) for name in texts(database, found.get("groupName", [None] * count))],
         "kind": [kind_of("", name) for name in names],
         "start_ns": found["startNs"],
         "elapsed_us": lengths,

@@ -181,6 +181,15 @@ def test_operations_without_analysis_still_have_start_and_length(rank_of):
     assert row[["wait_us", "transit_us", "idle_us"]].isna().all()
 
 
+@pytest.mark.parametrize(("name", "known_as"), [
+    ("10.1.0.1%enp189s0f0_60000_0_1790000273534304", "2406415556920631379"), ("17", "17"), ("dp-0", "dp-0"),
+])  # fmt: skip
+def test_a_communicator_is_called_as_its_analysis_calls_it(rank_of, name, known_as):
+    """analysis.db knows groups by a hash of their name; that of some ranks may be at hand and that of others not."""
+    frame = rank_of(SCHEMA + f"UPDATE STRING_IDS SET value = '{name}' WHERE id = 4;").read("collectives")
+    assert frame is not None and frame["group"].tolist() == [known_as]
+
+
 def test_the_step_table_wins_over_computing(rank_of):
     """StepTraceTime is in µs and is taken as it is."""
     script = SCHEMA + (
