@@ -114,6 +114,11 @@ def is_conversion(kind: str) -> bool:
     return kind.lower() in _CONVERSIONS
 
 
+def is_relayout(kind: str) -> bool:
+    """Whether the type writes the same elements in another order: a conversion that is no cast."""
+    return is_conversion(kind) and kind.lower() != "cast"
+
+
 def is_fused_exchange(kind: str) -> bool:
     """Whether a kernel computes and communicates in one (MC2, expert dispatch): ranks wait for each other inside of it,
     so its time tells neither of the card nor of its shapes."""
