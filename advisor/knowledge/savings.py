@@ -84,6 +84,12 @@ def trifle() -> float:
     return float(document("materiality.yaml")["trifle"]["value"])
 
 
+def outweighed() -> float:
+    """How many times as much of the kernel time as a cause that promises nothing another type takes, before that one
+    is what the files show."""
+    return float(document("materiality.yaml")["outweighed"]["value"])
+
+
 def allowed_by(share: float) -> Severity:
     """The highest severity that this share of the step allows."""
     return max((s for s, least in materiality().items() if share >= least), key=lambda s: s.rank, default=Severity.LOW)

@@ -84,8 +84,10 @@ def _one(group: Sequence[Finding], stages: Mapping[int, str]) -> Finding:
 
 
 def _measured(finding: Finding) -> float:
-    """What its first clause saw: of findings of one rule that promise nothing, the largest tells most."""
-    value = finding.evidence[0].value if finding.evidence else None
+    """What its first clause saw of its own subject: of findings of one rule that promise nothing, the largest tells
+    most. What it saw of the run is the same for all of them."""
+    own = (e.value for e in finding.evidence if e.subject == finding.subject)
+    value = next(own, finding.evidence[0].value if finding.evidence else None)
     return float(value) if isinstance(value, int | float) else 0.0
 
 

@@ -13,6 +13,7 @@ from advisor.facts.step.times import STEPS
 from advisor.knowledge.measuring import limit
 from advisor.model import RUN, Fact, Source, Subject
 from advisor.sources.base import Rank
+from advisor.sources.streams.trace import COPIES_BACK
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -34,6 +35,10 @@ KINDS = (
     ),
     kind("framework.longest_count", "count", _BOTH, "calls of it per step", needs=_NEEDS),
     kind("framework.longest_shapes", "text", _BOTH, "input shapes of the calls that take most of it", needs=_NEEDS),
+    kind("framework.reads_us", "us", _BOTH, "host time per step in reading single values back from the device",
+         formula="Σ Host Self Duration of aten::_local_scalar_dense, which .item(), conditions and prints call",
+         needs=_NEEDS),
+    kind("framework.reads_count", "count", _BOTH, "such reads per step", needs=_NEEDS),
 )  # fmt: skip
 
 
@@ -54,6 +59,10 @@ class HostOperators:
 
 
 HOST_OPERATORS = Reduction("framework", HostOperators)
+
+
+_Told = tuple[_Operator, int, HostOperators]
+"""An operator, over how many steps, and where it is from."""
 
 
 def reduce(rank: Rank) -> HostOperators | None:
@@ -81,9 +90,11 @@ def _with_shapes(operator: _Operator, calls: pd.DataFrame) -> _Operator:
 
 
 def measure(run: Run, facts: FactSet) -> Iterator[Fact]:
-    """The costliest operator of each rank that has no timeline, and of the run where one alone is told of."""
+    """The costliest operator of each rank that has no timeline, and what it waits for single values; of the run, those
+    of the rank where they take most."""
     times = steady(run)
-    told: list[tuple[_Operator, int, HostOperators]] = []
+    told: list[_Told] = []
+    reads: list[_Told] = []
     for rank, found in run.each(HOST_OPERATORS).items():
         subject = Subject("rank", str(rank), (rank,))
         steps, step_us = times[rank].recorded if rank in times else 1, facts.number("step.time_us", subject)
@@ -93,8 +104,22 @@ def measure(run: Run, facts: FactSet) -> Iterator[Fact]:
         if within:
             told.append((within[0], steps, found))
             yield from _tell(subject, *told[-1])
+        if reading := [each for each in within if COPIES_BACK.search(each.name)]:
+            reads.append((reading[0], steps, found))
+            yield from _tell_reads(subject, *reads[-1])
     if told:
-        yield from _tell(RUN, *max(told, key=lambda each: each[0].us / each[1]))
+        yield from _tell(RUN, *max(told, key=_per_step))
+    if reads:
+        yield from _tell_reads(RUN, *max(reads, key=_per_step))
+
+
+def _per_step(told: _Told) -> float:
+    return told[0].us / told[1]
+
+
+def _tell_reads(subject: Subject, reading: _Operator, steps: int, found: HostOperators) -> Iterator[Fact]:
+    yield from fact("framework.reads_us", subject, reading.us / steps, *found.sources)
+    yield from fact("framework.reads_count", subject, reading.count / steps, *found.sources)
 
 
 def _tell(subject: Subject, operator: _Operator, steps: int, found: HostOperators) -> Iterator[Fact]:

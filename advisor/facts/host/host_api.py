@@ -33,6 +33,7 @@ _BOTH = "run rank"
 _LAUNCH = re.compile(r"^(Node@)?launch$|KernelLaunch|LaunchKernel|aclrtLaunchKernel|rtKernelLaunch")
 _COMPILE = re.compile(r"^opCompile$|^aclopCompile$|JitCompile|CompileGraph|Compiler::|::Compile|BuildGraph")
 _SLOW_PATH = re.compile(r"aclopCompileAndExecute|aclopExecute")
+_REPLAY = re.compile(r"mdl(RI)?Execute(Async)?$|ModelExecute$")
 _ALLOCATE = re.compile(
     r"aclMallocMemInner|aclrtMalloc(?!Host)|aclrtFree(?!Host)|aclrtFreePhysical|aclrtMapMem|aclrtUnmapMem"
 )
@@ -50,6 +51,7 @@ KINDS = (
             ("compile", "compiling operators or graphs"),
             ("single_op", "operators executed one by one through the compiler's interface"),
             ("memory", "asking for and freeing device memory"),
+            ("replay", "executing graphs that were compiled or captured before"),
         )
         for item in (
             kind(f"host_api.{key}_us", "us", _BOTH, f"host time per step in {meaning}", needs="host_api|trace"),
@@ -118,6 +120,7 @@ _PURPOSES = (
     ("compile", _COMPILE),
     ("single_op", _SLOW_PATH),
     ("memory", _ALLOCATE),
+    ("replay", _REPLAY),
 )
 
 

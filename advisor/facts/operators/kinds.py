@@ -17,7 +17,8 @@ _CUBE = re.compile(r"(?i:matmul|gemm)|^Mm$|Conv[23]?D|Conv2d|Conv3d|FullyConnect
 _FUSED_EXCHANGE = re.compile(
     r"Mat_?mul\w*(All_?Reduce|Reduce_?Scatter|All_?To_?All)|(All_?Gather|All_?To_?All)\w*Mat_?mul|"
     r"Moe\w*(Distribute|Dispatch|Combine)|Dispatch\w*Combine|Notify_?Dispatch|(Dispatch|Combine)_?Normal|"
-    r"Fused_?Deep_?Moe|Mega_?Moe",
+    r"Fused_?Deep_?Moe|Mega_?Moe|"
+    r"(?<!hcom_)(All_?(Reduce|Gather|To_?All)|Reduce_?Scatter)\w*_kernel",
     re.IGNORECASE,
 )
 _ATTENTION = re.compile(
@@ -111,6 +112,11 @@ def shapes(text: str) -> tuple[tuple[int, ...], ...] | None:
 def is_conversion(kind: str) -> bool:
     """Whether the type only changes layout or data type."""
     return kind.lower() in _CONVERSIONS
+
+
+def is_relayout(kind: str) -> bool:
+    """Whether the type writes the same elements in another order: a conversion that is no cast."""
+    return is_conversion(kind) and kind.lower() != "cast"
 
 
 def is_fused_exchange(kind: str) -> bool:

@@ -17,6 +17,7 @@ from advisor.facts.operators.kinds import (
     is_fetch,
     is_product,
     is_reduction,
+    is_relayout,
     is_update,
     is_vector,
     shapes,
@@ -127,11 +128,15 @@ def small_runs(timeline: Timeline, type_of: Ints, types: list[str], update: Mask
 
     Three or more vector kernels in a row on one stream, each shorter than a launch, with no more between them, of which
     each takes what the one before gives. A row ends with a kernel that reduces: what follows needs all of its result.
+    Who changes the layout puts elements elsewhere: no row of kernels that keep them in place goes through it.
     The update has a remedy of its own."""
     kernels, windows = timeline.kernels, timeline.windows
     steps = len(windows.names)
     none = SmallRuns(np.zeros(steps), np.zeros(steps), np.zeros(steps), "", 0), np.zeros(len(kernels), bool)
-    fit = np.array([is_vector(s) and not is_update(s.type) and not is_fetch(s.type) for s in kernels.signatures])
+    fit = np.array([
+        is_vector(s) and not is_update(s.type) and not is_fetch(s.type) and not is_relayout(s.type)
+        for s in kernels.signatures
+    ])  # fmt: skip
     reduces = np.array([is_reduction(s) for s in kernels.signatures])[kernels.signature]
     small = fit[kernels.signature] & ~update & (kernels.duration < LAUNCH_US) & (kernels.start >= 0)
     order = np.argsort(kernels.stream, kind="stable")

@@ -67,7 +67,7 @@ def place(rank: Rank, kernels: Kernels, whole: bool, computes: Mask) -> Placed:
         for i in np.flatnonzero(named).tolist()
         if (mine := (kernels.step == i) & known).any()
     )
-    if firsts:
+    if firsts and not _numbers_launches(rank, kernels):
         names = [kernels.steps[i] for _, i in firsts]
         apart = rank.tables["kernels"].reader == "kernels.timelines" and not awaits_data(rank)
         return _placed(kernels, names, np.array([start for start, _ in firsts], np.int64), "kernels", apart)
@@ -98,6 +98,17 @@ def place(rank: Rank, kernels: Kernels, whole: bool, computes: Mask) -> Placed:
     return Placed(
         Windows(("0",), np.array([low]), np.array([high]), of), inside, "", steady, low - int(kernels.start[order[0]])
     )
+
+
+_TELL_OF_STEPS = ("steps", "trace", "iterations")
+
+
+def _numbers_launches(rank: Rank, kernels: Kernels) -> bool:
+    """Whether the ids are of launches, not of steps: nothing but one kernel on one input is in the table, one to an id,
+    and nothing else tells of steps. No program's step is a single kernel."""
+    alike = len(set(kernels.name.tolist())) == len(set(kernels.signature.tolist())) == 1
+    numbered = kernels.step[[bool(kernels.steps[step]) for step in kernels.step.tolist()]] if alike else kernels.step
+    return alike and len(set(numbered.tolist())) == len(numbered) and not any(map(rank.has, _TELL_OF_STEPS))
 
 
 def make_inputs(kernels: Kernels, order: Ints) -> Mask:

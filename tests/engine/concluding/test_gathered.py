@@ -44,6 +44,22 @@ def test_of_findings_that_promise_nothing_the_largest_is_told() -> None:
     assert one.subject.id == "TransData"
 
 
+def test_what_a_clause_saw_of_the_run_does_not_tell_which_is_the_largest() -> None:
+    """A condition may name the run's facts first; they are the same for all types. What it saw of a type decides."""
+    small, large = (
+        replace(
+            finding(name, 0.0), saving=None,
+            evidence=(
+                Evidence("operators.update_compute_share", 0.0, "ratio"),
+                Evidence("operator_type.compute_share", share, "ratio", subject=Subject("operator_type", name)),
+            ),
+        )
+        for name, share in (("Cast", 0.06), ("Transpose", 0.22))
+    )  # fmt: skip
+    (one,) = merge([small, large], together={"R1"})
+    assert one.subject.id == "Transpose"
+
+
 def test_other_rules_keep_a_finding_for_each_subject():
     """Two hot types are two places to look."""
     found = [finding("Conv2D", 500.0), finding("MatMulV2", 800.0)]

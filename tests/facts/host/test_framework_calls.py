@@ -51,6 +51,17 @@ def test_a_value_that_the_host_reads_back_is_named_as_a_wait(tmp_path: Path) -> 
     assert finding.remedies[0].id == "avoid-synchronisation" and "mostly with inputs" not in finding.message.en
 
 
+@pytest.mark.parametrize(("reads", "told"), [(8, True), (1, False)])
+def test_values_read_back_many_times_in_a_step_are_a_cause(tmp_path: Path, reads: int, told: bool) -> None:
+    """A step reads its loss once, and waits there for the device to have done the step: that costs nothing."""
+    report = _judged(tmp_path, {**OTHERS, ("aten::_local_scalar_dense", ""): (4 * reads, 1600.0 / reads)})
+    found = [f for f in report.findings if f.rule == "SCHED090"]
+    assert bool(found) == told
+    if told:
+        assert "1.6 ms per step (reads per step: 8)" in found[0].message.en.replace("\xa0", " ")
+        assert found[0].saving is not None and found[0].saving.us_per_step == pytest.approx(1600.0)
+
+
 @pytest.mark.parametrize("calls", [OTHERS, {("aten::copy_", "8"): (4, 90_000.0), **OTHERS}])
 def test_operators_that_take_little_or_more_than_was_recorded_own_nothing(tmp_path: Path, calls) -> None:
     """A tenth of the idle time is no reason for it, and what lasts longer than the recording lies beside it."""

@@ -5,6 +5,8 @@ from __future__ import annotations
 import csv
 from pathlib import Path
 
+import pytest
+
 from advisor.model import RUN
 from advisor.pipeline import Options, advise, measure
 from advisor.ruleset.files.loader import load_rules
@@ -104,3 +106,22 @@ def test_calls_that_a_damaged_table_does_not_count_end_nothing(tmp_path: Path) -
     )
     found = measure([folder], None, Options(jobs=1))
     assert not [each for each in found.problems if "could not be measured" in each.problem]
+
+
+@pytest.mark.parametrize(("waits", "told"), [(4, True), (64, False)])
+def test_graphs_executed_between_two_waits_are_pieces_of_one(tmp_path: Path, waits: int, told: bool) -> None:
+    """Whoever serves waits once for each token: 72 executions in 64 waits are whole steps, in 4 waits their pieces."""
+    table = "Device_id,Step,Computing,Communication(Not Overlapped),Overlapped,Communication,Free,Stage"
+    (tmp_path / "step_trace_time.csv").write_text(f"{table}\n0,,40000,0,0,0,60000,100000\n")
+    calls = [
+        "Device_id,Level,API Name,Time(us),Count,Avg(us),Min(us),Max(us),Variance",
+        "host,acl,aclmdlRIExecuteAsync,3600,72,50,40,90,1",
+        f"host,acl,aclrtSynchronizeStream,8000,{waits},{8000 / waits},90,3000,1",
+        "host,node,launch,6000,400,15,7,90,1",
+    ]
+    (tmp_path / "api_statistic.csv").write_text("\n".join(calls) + "\n")
+    found = [each for each in advise([tmp_path], load_rules()).findings if each.rule == "SCHED091"]
+    assert bool(found) == told
+    if told:
+        assert "executes 18 graphs (aclmdlRIExecuteAsync)" in found[0].message.en
+        assert found[0].saving is not None and found[0].saving.us == 60000.0

@@ -34,3 +34,10 @@ def test_a_clock_start_up_and_a_single_core_make_no_uneven_work(tmp_path, us, bl
     """A lower clock explains a tenth, start-up a few microseconds, and one core waits for no other."""
     finding = _measured(tmp_path, us, blocks, worked)
     assert "most to do" not in finding.message.en and finding.saving is None
+
+
+def test_no_block_takes_more_than_all_of_them_together(tmp_path):
+    """Eight cores that work for a tenth of a launch on average: the slowest of them could not fill it."""
+    finding = _measured(tmp_path, 82.0, 8, 9.0)
+    assert "most to do" not in finding.message.en and finding.saving is None
+    assert "run for only 11" in finding.message.en

@@ -249,6 +249,20 @@ def test_calls_that_read_the_same_are_one_case() -> None:
     assert slow_case(bits, [10, 10], [1000.0, 63000.0]) is None
 
 
+def test_what_is_asked_of_the_same_inputs_makes_calls_differ() -> None:
+    """A sum over the first axis is slow, one over the last is not: no shape and no data type, which both have in
+    common, is blamed, however fast another data type is."""
+
+    def squares(outputs: str, dtype: str) -> Signature:
+        return Signature("SquareSum", "AI_VECTOR_CORE", "dynamic", "2024,3000", dtype, "ND", outputs, dtype)
+
+    last, first, full = squares("2024,1", "FLOAT16"), squares("1,3000", "FLOAT16"), squares("2024,1", "FLOAT")
+    found = slow_case([last, first, full], [10, 10, 10], [430.0, 77_000.0, 440.0])
+    assert found is not None
+    assert (found.shape, found.reference) == ("2024,3000 → 1,3000", "2024,3000 → 2024,1 FLOAT16")
+    assert found.ratio == pytest.approx(179.0, rel=0.01)
+
+
 def test_the_slow_rank_is_explained_by_its_types(tmp_path: Path) -> None:
     """Every type of a rank that computes 25 % slower takes 25 % longer there."""
     result = measured(profile(tmp_path, ranks=2, slow_rank=1))

@@ -75,6 +75,16 @@ def test_a_chain_hands_on_what_the_next_one_takes(tmp_path, given, fusible):
     assert bool(count) == fusible
 
 
+@pytest.mark.parametrize(("between", "fusible"), [("Cast", 24), ("TransData", 0), ("Transpose", 0)])
+def test_no_chain_goes_through_a_change_of_layout(tmp_path, between, fusible):
+    """Fused kernels keep each element in its place, in whatever data type; a conversion of the layout moves it, and
+    what it costs is no chain's."""
+    calls = [("aclnnMul", "Mul", 6.0, "64,64"), (f"aclnn{between}", between, 6.0, "64,64")] * 3
+    measured = measure([profile(tmp_path, [*calls, ("aclnnMm", "SoftmaxV2", 90.0, "64,64")])], None)
+    count = measured.facts.value("operators.fusible_count", RUN)
+    assert (count or 0) * 4 == fusible
+
+
 _SMALL = st.sampled_from([(kind, us) for kind in ("Mul", "Cast", "TransData") for us in (3.0, 9.0, 18.0)])
 _LARGE = st.sampled_from([("Cast", 60.0), ("Softmax", 80.0)])
 

@@ -188,3 +188,15 @@ def test_results_that_size_themselves_are_what_the_host_waits_for(tmp_path):
 def test_other_waits_are_not_blamed_on_them(tmp_path, waits, selected):
     """No such operator; ten times as many waits; and fewer waits than such operators, as inside of a graph."""
     assert not [f for f in _waiting(tmp_path, waits, selected).findings if f.rule == "SCHED078"]
+
+
+def test_what_takes_most_of_a_table_of_sums_is_what_it_shows(tmp_path):
+    """Conversions of a fifteenth promise nothing without steps: beside a scatter of 85 % they are not the headline;
+    conversions of a sixth beside products of two thirds are."""
+    scattered = [("ScatterNdUpdate", "AI_VECTOR_CORE", 33, 1_700_000.0), ("Transpose", "AI_VECTOR_CORE", 66, 130_000.0)]
+    small = [("Relu", "AI_VECTOR_CORE", 33, 22_000.0), ("BatchMatMulV2", "AI_CORE", 33, 100_000.0)]
+    told = _report(tmp_path / "a", [*scattered, *small]).summary.headline.en
+    assert "ScatterNdUpdate" in told and "Transpose" not in told
+    usual = [("MatMulV2", "AI_CORE", 33, 660_000.0), ("Transpose", "AI_VECTOR_CORE", 66, 160_000.0)]
+    rest = [(f"Op{n}", "AI_VECTOR_CORE", 33, 18_000.0) for n in range(10)]
+    assert "Transpose" in _report(tmp_path / "b", [*usual, *rest]).summary.headline.en

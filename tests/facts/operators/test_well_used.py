@@ -35,7 +35,7 @@ def test_a_full_cube_unit_is_told_and_accuses_nobody(tmp_path, ratio, severity):
     report = advise([write(tmp_path, ratio)], load_rules(), Options())
     (found,) = [f for f in report.findings if f.role == Role.ROOT_CAUSE]
     assert (found.rule, found.severity, found.saving) == ("COMP087", severity, None)
-    assert ("works well" in found.message.en) == (severity is Severity.LOW)
+    assert ("only less work for it" in found.message.en) == (severity is Severity.LOW)
     assert report.summary.direction == "computation"
     named = "matmul_kernel" in report.summary.headline.en
     assert named == (severity is Severity.MEDIUM)

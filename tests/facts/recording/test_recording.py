@@ -71,6 +71,17 @@ def facts_of(folder, *names):
     return measure([folder], ["recording.kind", "step.time_us", "step.idle_share", *names], Options(jobs=1)).facts
 
 
+def test_numbers_of_launches_are_no_steps(tmp_path, rules):
+    """One kernel on one input, each with an id of its own and nothing else: no program's step is a single kernel, and
+    the pauses between launches are no idle time of steps."""
+    single = [(str(16 + n), "RmsNorm", 165.0 * n, 9.0) for n in range(3)]
+    facts = facts_of(write(tmp_path / "launches", single), "recording.has_steps")
+    assert facts.value("recording.kind", RUN) != "inference" and not facts.value("recording.has_steps", RUN)
+    assert advise([tmp_path / "launches"], rules, Options(jobs=1)).summary.direction == "undetermined"
+    several = facts_of(write(tmp_path / "steps", loop(["RmsNorm", "MatMulV2"], 4, step="1")), "recording.has_steps")
+    assert several.value("recording.has_steps", RUN)
+
+
 def test_one_kernel_again_and_again_is_a_benchmark(tmp_path, rules):
     """Its compilation is set-up, its pauses are nobody's idle time, and no step is spoken of."""
     before = [("", "Cast", 0.0, 3.0), ("", "Fill", 500.0, 3.0)]

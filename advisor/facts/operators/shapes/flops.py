@@ -116,13 +116,24 @@ class SlowCase:
     reference: str
 
 
+def _reads_alike(one: Signature, other: Signature) -> bool:
+    return (one.input_shapes, one.input_dtypes) == (other.input_shapes, other.input_dtypes)
+
+
+def _asks_else(one: Signature, other: Signature) -> bool:
+    """Whether two calls on the same inputs write as much in other shapes: there is as much to do for both."""
+    sizes = [sum(map(prod, shapes(each.output_shapes) or ())) for each in (one, other)]
+    return one.output_shapes != other.output_shapes and 0 < max(sizes) <= SIZE_CLASS * min(sizes)
+
+
 def slow_case(
     signatures: Sequence[Signature], counts: Sequence[float], totals: Sequence[float], reach: float = inf
 ) -> SlowCase | None:
     """The case that costs most among the signatures of one type, with what all slow ones of it cost; times are
     microseconds over the profile. What moves `reach` bytes a second is at the speed of memory and not slow, however
-    fast smaller tensors come out of a cache. Two that read the same are one case: what makes them differ is not told by
-    their inputs, nor is how much there is to do."""
+    fast smaller tensors come out of a cache. Two that read the same are one case, where what they write differs in
+    size: their inputs do not tell how much there is to do. Where it is as much, as of a sum over another axis, what
+    they were asked for makes them differ, and no shape or data type that both have."""
     rows = [
         (s, n, t, t / n / w, w)
         for s, n, t in zip(signatures, counts, totals, strict=True)
@@ -134,16 +145,19 @@ def slow_case(
         peers = [
             (other_rate, other)
             for other, _, _, other_rate, other_size in rows
-            if (other.input_shapes, other.input_dtypes) != (s.input_shapes, s.input_dtypes)
-            and 1 / SIZE_CLASS <= other_size / size <= SIZE_CLASS
+            if 1 / SIZE_CLASS <= other_size / size <= SIZE_CLASS
+            and (_asks_else(s, other) or not _reads_alike(s, other))
         ]
         if moved_bytes(s) * n / t * 1e6 >= reach:
             continue
-        best, reference = min(peers, key=lambda peer: peer[0], default=(rate, s))
+        on_the_same = [peer for peer in peers if _reads_alike(s, peer[1]) and rate >= limit * peer[0]]
+        best, reference = min(on_the_same or peers, key=lambda peer: peer[0], default=(rate, s))
         if rate >= limit * best:
-            other_text = f"{reference.input_shapes} {reference.input_dtypes}"
+            ours, theirs = (f"{each.input_shapes}{f' → {each.output_shapes}' * bool(on_the_same)}"
+                            for each in (s, reference))  # fmt: skip
             excess = t * (1 - best / rate)
-            found.append(SlowCase(s.input_shapes, s.input_dtypes, int(n), rate / best, excess, other_text))
+            beside = f"{theirs} {reference.input_dtypes}"
+            found.append(SlowCase(ours, s.input_dtypes, int(n), rate / best, excess, beside))
     if not found:
         return None
     worst = max(found, key=lambda case: case.excess_us)
