@@ -21,16 +21,20 @@ def stages_of(facts: FactSet) -> dict[int, str]:
 
 def at_once(weighed: Iterable[tuple[Subject, float]], stages: Mapping[int, str]) -> float:
     """What these subjects lose in all, microseconds a step. Ranks of one stage lose it at the same time, and the most
-    of them counts; stages wait for each other in turn. What is of no rank, or of many in one figure, adds up."""
-    rest, losses = 0.0, dict[str, dict[int, float]]()
+    of them counts; stages wait for each other in turn. The calls of one type of operators are the same however many
+    findings say what they lose: the most counts. What is of no rank, or of many in one figure, adds up."""
+    rest, losses, calls = 0.0, dict[str, dict[int, float]](), dict[str, float]()
     for subject, us in weighed:
+        if subject.kind == "operator_type":
+            calls[subject.id] = max(calls.get(subject.id, 0.0), us)
+            continue
         if subject.kind != "rank" or len(subject.ranks) != 1:
             rest += us
             continue
         (rank,) = subject.ranks
         ranks = losses.setdefault(stages.get(rank, ""), {})
         ranks[rank] = ranks.get(rank, 0.0) + us
-    return rest + sum(max(ranks.values()) for ranks in losses.values())
+    return rest + sum(calls.values()) + sum(max(ranks.values()) for ranks in losses.values())
 
 
 def gathered_in_one(

@@ -255,3 +255,17 @@ def test_the_chain_promises_nothing_of_what_lies_before_the_wait_for_absent_rank
     assert joint.whatif is not None and min(joint.whatif.step_time_us.values()) >= STEP - behind - 1e-6
     assert sum(f.saving.after_others_us or 0.0 for f in joint.findings if f.saving) <= behind + 1e-6
     assert all(f.saving.range_us == (0.0, f.saving.us) for f in joint.findings if f.saving)
+
+
+@given(st.floats(1.0, 300.0), st.floats(1.0, 300.0), st.booleans())
+def test_two_findings_on_one_type_of_operators_share_its_calls(one: float, other: float, same: bool) -> None:
+    """Slow with one shape, and rows that are not aligned, are what the same calls lose; those of two types add up."""
+    subjects = [Subject("operator_type", "MatMul"), Subject("operator_type", "MatMul" if same else "Add")]
+    found = [
+        replace(finding(place, us, Direction.COMPUTATION), subject=subject)
+        for place, (us, subject) in enumerate(zip((one, other), subjects, strict=True), 1)
+    ]
+    told = tell_jointly(found, facts(0.9, 0.05, 0.05), None, STEP)
+    assert told.whatif is not None
+    gained = STEP - told.whatif.step_time_us[",".join(told.whatif.causes)]
+    assert gained == pytest.approx(max(one, other) if same else one + other)

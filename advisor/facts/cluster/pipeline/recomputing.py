@@ -4,10 +4,11 @@ layer that moves evens out."""
 from __future__ import annotations
 
 from collections.abc import Iterator
+from dataclasses import dataclass
 
 import numpy as np
 
-from advisor.facts.base import FactSet, Family, Run, fact, kind
+from advisor.facts.base import FactSet, Family, Run, computed, fact, kind
 from advisor.facts.cluster.pipeline.stages import Stage, hops_us, micro_batches, stages_of
 from advisor.facts.cluster.replay import Change, gain, model
 from advisor.facts.collectives.exchanges import EXCHANGES
@@ -27,7 +28,7 @@ KINDS = (
     kind("stage.recompute_us", "us", "stage", "its work above that of the stages with as many layers that compute less "
          "of them again", formula="work − median of theirs", needs="kernels"),
     kind("stage.recompute_saving_us", "us", "stage", "what the step gains where it does as much as they do",
-         formula="replay of the step with its work as theirs; no more than the schedule's own length leaves",
+         formula="replay of the step with its work as theirs; without kernels the schedule now against then",
          needs="kernels"),
     kind("stage.recompute_saving_share", "ratio", "stage", "the same as a share of the step", needs="kernels"),
 )  # fmt: skip
@@ -44,39 +45,75 @@ def forward_again(run: Run) -> dict[int, float]:
     return found
 
 
-def measure(run: Run, facts: FactSet) -> Iterator[Fact]:
-    """Facts of the stages that compute more of their forward passes again than others with as many layers."""
-    step, micro, again = facts.number("step.time_us", RUN), micro_batches(run), forward_again(run)
-    stages = [stage for stage in stages_of(run) if stage.layers and again.keys() >= set(stage.ranks)]
-    if not step or not micro or len(stages) < 2 or len(stages) < len(stages_of(run)):
-        return
-    sources = next(iter(steady(run).values())).sources_of("computing")
+@dataclass(frozen=True)
+class Heavy:
+    """A stage that computes more of its forward passes again than others with as many layers."""
+
+    stage: Stage
+    beyond: float
+    """Part of its forward passes that it computes again and the one that does so least does not."""
+    usual_us: float
+    """The median of these others' work."""
+
+    @property
+    def relieved(self) -> dict[int, Change]:
+        """What gives it as much to do as they have; nothing where it has no more."""
+        less = Change(self.usual_us / self.stage.work) if self.stage.work > self.usual_us > 0 else None
+        return dict.fromkeys(self.stage.ranks, less) if less else {}
+
+
+@computed
+def heavy_stages(run: Run) -> list[Heavy]:
+    """The stages that recompute more than others; empty where layers or forward passes of one are not told."""
+    again = forward_again(run)
+    every = stages_of(run)
+    stages = [stage for stage in every if stage.layers and again.keys() >= set(stage.ranks)]
+    if len(stages) < max(len(every), 2):
+        return []
     parts = {stage.index: min(again[rank] for rank in stage.ranks) for stage in stages}
+    found = []
     for stage in stages:
         alike = [one for one in stages if one.layers == stage.layers and parts[one.index] < parts[stage.index]]
-        if not alike:
-            continue
-        subject, usual = Subject("stage", str(stage.index), stage.ranks), float(np.median([one.work for one in alike]))
-        beyond = parts[stage.index] - min(parts[one.index] for one in alike)
-        yield from fact("stage.recomputed_share", subject, beyond, *sources)
-        if stage.work > usual > 0:
-            saving = _gained(run, stages, stage, usual, micro)
-            yield from fact("stage.recompute_us", subject, stage.work - usual, *sources)
+        if alike:
+            least = min(parts[one.index] for one in alike)
+            found.append(Heavy(stage, parts[stage.index] - least, float(np.median([one.work for one in alike]))))
+    return found
+
+
+def relieved_stages(run: Run) -> dict[int, Change] | None:
+    """What makes all of them compute as much as the others; None where there is none."""
+    return {rank: change for heavy in heavy_stages(run) for rank, change in heavy.relieved.items()} or None
+
+
+def measure(run: Run, facts: FactSet) -> Iterator[Fact]:
+    """Facts of the stages that compute more of their forward passes again than others with as many layers."""
+    step, micro = facts.number("step.time_us", RUN), micro_batches(run)
+    if not step or not micro:
+        return
+    sources = next(iter(steady(run).values())).sources_of("computing")
+    for heavy in heavy_stages(run):
+        stage = heavy.stage
+        subject = Subject("stage", str(stage.index), stage.ranks)
+        yield from fact("stage.recomputed_share", subject, heavy.beyond, *sources)
+        if heavy.relieved:
+            saving = _gained(run, heavy, micro)
+            yield from fact("stage.recompute_us", subject, stage.work - heavy.usual_us, *sources)
             yield from fact("stage.recompute_saving_us", subject, saving, *sources)
             yield from fact("stage.recompute_saving_share", subject, saving / step, *sources)
 
 
-def _gained(run: Run, stages: list[Stage], heavy: Stage, usual_us: float, micro: int) -> float:
-    """Microseconds a step gains where the heavy stage does what is usual."""
+def _gained(run: Run, heavy: Heavy, micro: int) -> float:
+    """Microseconds a step gains where the heavy stage does what is usual: as replayed, else of the schedule."""
+    step = model(run)
+    if step is not None and set(heavy.relieved) <= set(step.chains):
+        replayed = gain(step, heavy.relieved)
+        if replayed is not None:
+            return replayed
+    stages = stages_of(run)
     hops = [hops_us(run)[0]] * (len(stages) - 1)
     now = [stage.given for stage in stages]
-    then = [stage.given - (stage.work - usual_us if stage is heavy else 0.0) for stage in stages]
-    schedule = max(pipeline_us(now, micro, hops) - pipeline_us(then, micro, hops), 0.0)
-    step = model(run)
-    if step is None or not set(heavy.ranks) <= set(step.chains):
-        return schedule
-    replayed = gain(step, {rank: Change(usual_us / heavy.work) for rank in heavy.ranks})
-    return schedule if replayed is None else replayed
+    then = [one.given - (one.work - heavy.usual_us if one.index == heavy.stage.index else 0.0) for one in stages]
+    return max(pipeline_us(now, micro, hops) - pipeline_us(then, micro, hops), 0.0)
 
 
 FAMILIES = (
