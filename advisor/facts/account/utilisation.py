@@ -8,7 +8,7 @@ call in the same profile: what the hardware did once with this kind of work.
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 
@@ -194,6 +194,9 @@ KINDS = (
          needs=_NEEDS),
     kind("operator_type.best_flop_per_s", "flop_per_s", "operator_type", "the same of its fastest shapes",
          formula="highest over shapes whose calls last 20 us", needs=_NEEDS),
+    kind("operator.peak_ratio", "number", "operator", "operations per second of its type's kernels, as a multiple of "
+         "what the cube cores do at most in half precision; above 1 where a mask leaves out what shapes count",
+         formula="operator_type.flop_per_s ÷ utilisation.peak_flop_per_s", needs=_NEEDS),
 )  # fmt: skip
 
 
@@ -216,6 +219,10 @@ def measure(run: Run, facts: FactSet) -> Iterator[Fact]:
     per_step = {rank: len(steps) * covers.get(rank, 1) * rows for rank, steps in judged.items()}
     sources = next(iter(found.values())).sources
     yield from _type_facts(done, sources)
+    half = [use.peaks["half"] for use in found.values() if "half" in use.peaks]
+    peak = float(np.median(half)) if half else None
+    if peak:
+        yield from _operator_facts(done, facts, peak, sources)
     work = [sum(one.by_precision.values()) / per_step[rank] for rank, one in done.items()]
     cube = sum(one.cube_us for one in done.values())
     yield from fact("utilisation.flop", RUN, float(np.median(work)), *sources)
@@ -238,8 +245,7 @@ def measure(run: Run, facts: FactSet) -> Iterator[Fact]:
     shares = [share / n / step_us * 1e6 for share, n in zip(seconds, per_step.values(), strict=True) if share]
     if len(shares) == len(found):
         yield from fact("utilisation.model_flops_share", RUN, float(np.median(shares)), *sources)
-        half = [use.peaks["half"] for use in found.values() if "half" in use.peaks]
-        yield from fact("utilisation.peak_flop_per_s", RUN, float(np.median(half)) if half else None, *sources)
+        yield from fact("utilisation.peak_flop_per_s", RUN, peak, *sources)
 
 
 def _steps_ratio(run: Run, found: Mapping[int, Use]) -> float | None:
@@ -264,9 +270,26 @@ def _type_facts(found: Mapping[int, Done], sources: tuple[Source, ...]) -> Itera
     for name in dict.fromkeys(name for one in found.values() for name in one.types):
         rows = [one.types[name] for one in found.values() if name in one.types]
         subject = Subject("operator_type", name)
-        done, us = sum(row.flop for row in rows), sum(row.us for row in rows)
-        yield from fact("operator_type.flop_per_s", subject, done / us * 1e6, *sources)
+        yield from fact("operator_type.flop_per_s", subject, _rate(rows), *sources)
         yield from fact("operator_type.best_flop_per_s", subject, max(row.best for row in rows), *sources)
 
 
-FAMILIES = (Family("utilisation", KINDS, measure, USE.by(reduce), ("kernels",), uses=(STEPS,), after=("steps",)),)
+def _operator_facts(
+    found: Mapping[int, Done], facts: FactSet, peak: float, sources: tuple[Source, ...]
+) -> Iterator[Fact]:
+    for subject in facts.subjects("operator"):
+        name = facts.value("operator.type", subject)
+        rows = [one.types[name] for one in found.values() if isinstance(name, str) and name in one.types]
+        if rows:
+            yield from fact("operator.peak_ratio", subject, _rate(rows) / peak, *sources)
+
+
+def _rate(rows: Sequence[Work]) -> float:
+    return sum(row.flop for row in rows) / sum(row.us for row in rows) * 1e6
+
+
+FAMILIES = (
+    Family(
+        "utilisation", KINDS, measure, USE.by(reduce), ("kernels",), uses=(STEPS,), after=("steps", "operators")
+    ),
+)  # fmt: skip

@@ -54,6 +54,13 @@ def test_utilisation_is_work_by_peak_and_step(tmp_path):
     share = facts.number("utilisation.model_flops_share", RUN)
     assert flop and step_us and share
     assert share == pytest.approx(flop / (24 * 1.8e9 * 8192) / step_us * 1e6, rel=0.01)
+    of_peak = {one: facts.number("operator.peak_ratio", one) for one in facts.subjects("operator")}
+    assert any(of_peak.values())
+    for operator, part in of_peak.items():
+        if part is not None:
+            of_type = Subject("operator_type", str(facts.value("operator.type", operator)))
+            rate = facts.number("operator_type.flop_per_s", of_type)
+            assert rate and part == pytest.approx(rate / (24 * 1.8e9 * 8192), rel=0.01)
 
 
 def test_the_yardstick_is_the_type_s_own_best_speed(tmp_path):
@@ -93,7 +100,8 @@ def test_a_first_step_of_other_work_changes_nothing(tmp_path: Path, rows: int) -
     )
     tokens = [
         f'{step},mm,MatMulV2,AI_CORE,{1_000_000 + 4_000 * step}.000,{3800 + step},"16,4096;4096,4096",'
-        'FLOAT16;FLOAT16,"16,4096"'
+        f'FLOAT16;FLOAT16,"16,4096"\n{step},add,Add,AI_VECTOR_CORE,{1_003_900 + 4_000 * step}.000,50,"16,4096",FLOAT16,'
+        '"16,4096"'
         for step in range(1, 7)
     ]
     prompt = [
