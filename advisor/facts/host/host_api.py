@@ -269,11 +269,14 @@ def _by_purpose(rows: Iterable[tuple[str, str, float, float]]) -> dict[str, Call
 
 def measure(run: Run, facts: FactSet) -> Iterator[Fact]:
     """Host time by purpose per step."""
-    times, marked = steady(run), recording_of(run).has_steps
+    times, recording = steady(run), recording_of(run)
     found = {}
     for rank, host in run.each(HOST_TIME).items():
         step_us = facts.number("step.time_us", Subject("rank", str(rank), (rank,)))
-        found[rank] = _that_fit(host, None if step_us is None else step_us * _recorded(times, rank), marked)
+        recorded_us = None if step_us is None else step_us * _recorded(times, rank)
+        found[rank] = _that_fit(host, recorded_us, recording.has_steps)
+        if recording.is_set_up:  # what compiles and asks for memory before a first launch does so in every run
+            found[rank] = _without_set_up(found[rank])
     rows: dict[str, list[float]] = {}
     for rank, host in found.items():
         subject = Subject("rank", str(rank), (rank,))
@@ -320,6 +323,11 @@ def _that_fit(host: HostTime, recorded_us: float | None, marked: bool) -> HostTi
         return replace(host, calls=())
     by = {purpose: calls for purpose, calls in host.by.items() if (marked and host.fits) or calls[0] <= recorded_us}
     return replace(host, by=by, calls=tuple(calls for calls in host.calls if calls[0] <= recorded_us))
+
+
+def _without_set_up(host: HostTime) -> HostTime:
+    """Without the calls that a recording of nothing but set-up makes as a matter of course."""
+    return replace(host, by={purpose: calls for purpose, calls in host.by.items() if purpose not in _OF_SET_UP})
 
 
 def _tell_repeated(hosts: Iterable[HostTime]) -> Iterator[Fact]:
