@@ -64,6 +64,13 @@ KINDS = (
             kind(f"host_api.{key}_name", "text", _BOTH, f"costliest interface for {meaning}", needs="host_api|trace"),
         )
     ),
+    kind(
+        "host_api.memory_steps",
+        "count",
+        _BOTH,
+        "steady steps in which the host asks for device memory or frees it; for the run: of the rank with most of them",
+        needs="trace",
+    ),
     kind("host_api.longest_name", "text", _BOTH, "interface that takes most of the host's time", needs="host_api"),
     kind(
         "host_api.longest_us",
@@ -105,6 +112,8 @@ class HostTime:
     """Each interface of a statistic, whatever it is for, that takes most time first; none of set-up and tear-down."""
     repeated: Calls | None = None
     """The interface that takes most time in many calls, its longest call aside; none of set-up and tear-down."""
+    memory_steps: tuple[str, ...] | None = None
+    """The steps in which device memory is asked for or freed; None where nothing tells when."""
     fits: bool = False
     """Whether it counts as many launches as the recording has kernels: the calls are of what was recorded."""
 
@@ -145,9 +154,9 @@ def reduce(rank: Rank) -> HostTime | None:
         each = sorted(((us, count, name) for _, name, us, count in told if not _SETS_UP.search(name)), reverse=True)
         sources = (rank.source("host_api", "name", "total_us", "count"),)
         fits = "launch" in calls and kernels > 0
-        return HostTime(
-            _within_steps(rank, calls), sources, tuple(each), _repeated(frame, each) if fits else None, fits
-        )
+        repeated = _repeated(frame, each) if fits else None
+        within = _within_steps(rank, calls)
+        return HostTime(within, sources, tuple(each), repeated, _memory_steps(rank, within), fits)
     trace = load_trace(rank)
     if trace is None or trace.cut:  # which steps the events before the cut are of, nothing tells
         return None
@@ -158,7 +167,10 @@ def reduce(rank: Rank) -> HostTime | None:
             for (process, name), seen in trace.activities.items()
             if process == layer
         ))  # fmt: skip
-    return HostTime(_within_steps(rank, found), (trace_source(rank) or Source(""),)) if found else None
+    if not found:
+        return None
+    within = _within_steps(rank, found)
+    return HostTime(within, (trace_source(rank) or Source(""),), memory_steps=_memory_steps(rank, within))
 
 
 def _levels(rank: Rank, frame: pd.DataFrame) -> list[str]:
@@ -242,6 +254,22 @@ def _within_steps(rank: Rank, found: dict[str, Calls]) -> dict[str, Calls]:
     return result
 
 
+def _memory_steps(rank: Rank, found: Mapping[str, Calls]) -> tuple[str, ...] | None:
+    """The steps in which the host asks for device memory or frees it, where the timeline holds all of these calls."""
+    trace, timeline = load_trace(rank), timeline_of(rank)
+    if "memory" not in found or trace is None or timeline is None or timeline.placed is None:
+        return None
+    names, begin = timeline.windows.names, timeline.windows.start
+    if trace.steps:
+        names, begin = tuple(name for name, _, _ in trace.steps), np.array([start for _, start, _ in trace.steps])
+    start, _ = _calls(trace, _ALLOCATE)
+    inside = start[(start >= begin[0]) & (start < timeline.windows.end.max())]
+    if not inside.size or inside.size < round(found["memory"][1]):
+        return None
+    of = np.unique(np.searchsorted(begin, inside, side="right") - 1)
+    return tuple(names[i] for i in of.tolist())
+
+
 def _calls(trace: Trace, pattern: re.Pattern[str]) -> tuple[Ints, Ints]:
     """(start, length) of the calls kept one by one whose names match, nanoseconds."""
     host = trace.host
@@ -278,11 +306,17 @@ def measure(run: Run, facts: FactSet) -> Iterator[Fact]:
         if recording.is_set_up:  # what compiles and asks for memory before a first launch does so in every run
             found[rank] = _without_set_up(found[rank])
     rows: dict[str, list[float]] = {}
+    most_steps: int | None = None
     for rank, host in found.items():
         subject = Subject("rank", str(rank), (rank,))
         steps = _recorded(times, rank)
         step_us = facts.number("step.time_us", subject)
         row: dict[str, float] = {}
+        own = times.get(rank)
+        if host.memory_steps is not None and own is not None and own.covers == 1:
+            among = len(set(host.memory_steps) & set(own.steps))
+            most_steps = max(among, most_steps or 0)
+            yield from fact("host_api.memory_steps", subject, among, *host.sources)
         for purpose, (us, count, _) in host.by.items():
             row[f"host_api.{purpose}_us"], row[f"host_api.{purpose}_count"] = us / steps, count / steps
             if step_us:
@@ -299,6 +333,7 @@ def measure(run: Run, facts: FactSet) -> Iterator[Fact]:
     if not found:
         return
     first = next(iter(found.values()))
+    yield from fact("host_api.memory_steps", RUN, most_steps, *first.sources)
     for name, values in rows.items():
         none = [0.0] * (len(found) - len(values))
         yield from fact(name, RUN, held_by_most(values + none), *first.sources, samples=len(values))
