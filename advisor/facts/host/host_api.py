@@ -13,6 +13,7 @@ from advisor.basics.arrays import Ints
 from advisor.facts.base import FactSet, Family, Reduction, Run, fact, kind
 from advisor.facts.cluster.peers import held_by_most
 from advisor.facts.device.kernel_time import timeline_of
+from advisor.facts.host.memory_calls import MemoryCalls, memory_calls
 from advisor.facts.recording.kinds.evidence import RECORDING
 from advisor.facts.recording.kinds.kind import recording_of
 from advisor.facts.recording.limits import section, told_by
@@ -71,6 +72,16 @@ KINDS = (
         "steady steps in which the host asks for device memory or frees it; for the run: of the rank with most of them",
         needs="trace",
     ),
+    kind(
+        "host_api.memory_held_us",
+        "us",
+        _BOTH,
+        "per step, how long the device computes nothing while the host asks for device memory or frees it",
+        formula="these calls between the kernels that compute, collectives left out",
+        needs="trace",
+    ),
+    kind("host_api.memory_idle_us", "us", _BOTH, "per step, how long the device runs nothing at all meanwhile",
+         needs="trace"),
     kind("host_api.longest_name", "text", _BOTH, "interface that takes most of the host's time", needs="host_api"),
     kind(
         "host_api.longest_us",
@@ -112,8 +123,8 @@ class HostTime:
     """Each interface of a statistic, whatever it is for, that takes most time first; none of set-up and tear-down."""
     repeated: Calls | None = None
     """The interface that takes most time in many calls, its longest call aside; none of set-up and tear-down."""
-    memory_steps: tuple[str, ...] | None = None
-    """The steps in which device memory is asked for or freed; None where nothing tells when."""
+    memory: MemoryCalls | None = None
+    """The calls for device memory step by step; None where nothing tells when they are made."""
     fits: bool = False
     """Whether it counts as many launches as the recording has kernels: the calls are of what was recorded."""
 
@@ -156,7 +167,7 @@ def reduce(rank: Rank) -> HostTime | None:
         fits = "launch" in calls and kernels > 0
         repeated = _repeated(frame, each) if fits else None
         within = _within_steps(rank, calls)
-        return HostTime(within, sources, tuple(each), repeated, _memory_steps(rank, within), fits)
+        return HostTime(within, sources, tuple(each), repeated, _memory_calls(rank, within), fits)
     trace = load_trace(rank)
     if trace is None or trace.cut:  # which steps the events before the cut are of, nothing tells
         return None
@@ -170,7 +181,7 @@ def reduce(rank: Rank) -> HostTime | None:
     if not found:
         return None
     within = _within_steps(rank, found)
-    return HostTime(within, (trace_source(rank) or Source(""),), memory_steps=_memory_steps(rank, within))
+    return HostTime(within, (trace_source(rank) or Source(""),), memory=_memory_calls(rank, within))
 
 
 def _levels(rank: Rank, frame: pd.DataFrame) -> list[str]:
@@ -254,20 +265,12 @@ def _within_steps(rank: Rank, found: dict[str, Calls]) -> dict[str, Calls]:
     return result
 
 
-def _memory_steps(rank: Rank, found: Mapping[str, Calls]) -> tuple[str, ...] | None:
-    """The steps in which the host asks for device memory or frees it, where the timeline holds all of these calls."""
+def _memory_calls(rank: Rank, found: Mapping[str, Calls]) -> MemoryCalls | None:
+    """The calls for device memory on the time axis, where the timeline holds all of them."""
     trace, timeline = load_trace(rank), timeline_of(rank)
     if "memory" not in found or trace is None or timeline is None or timeline.placed is None:
         return None
-    names, begin = timeline.windows.names, timeline.windows.start
-    if trace.steps:
-        names, begin = tuple(name for name, _, _ in trace.steps), np.array([start for _, start, _ in trace.steps])
-    start, _ = _calls(trace, _ALLOCATE)
-    inside = start[(start >= begin[0]) & (start < timeline.windows.end.max())]
-    if not inside.size or inside.size < round(found["memory"][1]):
-        return None
-    of = np.unique(np.searchsorted(begin, inside, side="right") - 1)
-    return tuple(names[i] for i in of.tolist())
+    return memory_calls(trace, timeline, *_calls(trace, _ALLOCATE), found["memory"][1])
 
 
 def _calls(trace: Trace, pattern: re.Pattern[str]) -> tuple[Ints, Ints]:
@@ -313,10 +316,12 @@ def measure(run: Run, facts: FactSet) -> Iterator[Fact]:
         step_us = facts.number("step.time_us", subject)
         row: dict[str, float] = {}
         own = times.get(rank)
-        if host.memory_steps is not None and own is not None and own.covers == 1:
-            among = len(set(host.memory_steps) & set(own.steps))
-            most_steps = max(among, most_steps or 0)
-            yield from fact("host_api.memory_steps", subject, among, *host.sources)
+        if host.memory is not None and own is not None and own.covers == 1:
+            told = host.memory.among(own.steps)
+            if told is not None:
+                most_steps = max(told[0], most_steps or 0)
+                yield from fact("host_api.memory_steps", subject, told[0], *host.sources)
+                row["host_api.memory_held_us"], row["host_api.memory_idle_us"] = told[1:]
         for purpose, (us, count, _) in host.by.items():
             row[f"host_api.{purpose}_us"], row[f"host_api.{purpose}_count"] = us / steps, count / steps
             if step_us:
