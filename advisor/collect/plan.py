@@ -143,7 +143,16 @@ def _by_settings(report: Report) -> Text:
         lambda first, second: both("collect.and", first=first, second=second), (kinds[name].meaning for name in names)
     )
     key = "collect.next_one" if len(rules) == 1 else "collect.next_many"
-    return both(key, setting=describe(names, report.profile.layout), meanings=meanings, count=len(rules))
+    told = both(key, setting=describe(names, report.profile.layout), meanings=meanings, count=len(rules))
+    if merged(names).get("schedule") and "data_process" in _switched_on(report):
+        return both("collect.beside_data", other=told)
+    return told
+
+
+def _switched_on(report: Report) -> list[str]:
+    """What this profile's settings switch on of what excludes a schedule."""
+    told = {fact.name: fact.value for fact in report.facts if fact.subject == COLLECTION}
+    return ["data_process"] if told.get("collection.data_process") is True else []
 
 
 def _to_be_written(report: Report) -> tuple[str, ...]:

@@ -22,6 +22,14 @@ class VerdictWord:
     """Findings about a rank are told of the run, with its ranks, as the contract knows them."""
     points: bool = False
     """It only says where to look: without time that may be won back, nothing is known to be wrong."""
+    waits: bool = False
+    """What it costs the device waits, whatever its direction: nothing of it is computed."""
+
+
+def only_waits(verdict: str) -> bool:
+    """Whether nothing of what such a cause costs is computed, whatever its direction."""
+    word = verdict_words().get(verdict)
+    return word is not None and word.waits
 
 
 @lru_cache(maxsize=1)
@@ -36,6 +44,7 @@ def verdict_words() -> dict[str, VerdictWord]:
             tuple(entry.get("also", ())),
             entry.get("of_run", False),
             entry.get("points", False),
+            entry.get("waits", False),
         )
         for word, entry in data.items()
     }

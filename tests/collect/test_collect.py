@@ -12,7 +12,7 @@ from click.testing import CliRunner
 from advisor.basics.errors import UsageError
 from advisor.collect import check_file, check_text, next_collection, next_evidence, write_configuration
 from advisor.collect.plan import kinds_of_evidence, knowledge, merged
-from advisor.model import RUN, Fact, MissingEvidence, ProfileInfo, Report, Subject, Summary, Text
+from advisor.model import COLLECTION, RUN, Fact, MissingEvidence, ProfileInfo, Report, Subject, Summary, Text
 from advisor.tables import TABLES
 
 
@@ -208,6 +208,15 @@ def test_the_next_collection_brings_what_the_headline_misses():
         assert "kernel_details.csv" in getattr(next_collection(older), lang)
         assert "MindSpore 2.3" in getattr(next_collection(replace(older, missing_evidence=())), lang)
     assert "MindSpore 2.3" not in next_collection(replace(made, summary=kernels)).en
+
+
+def test_what_a_schedule_would_switch_off_is_kept_in_a_run_of_its_own():
+    """MindSpore records the data pipeline or single steps: who has the pipeline is told that the next run will not."""
+    made = report((MissingEvidence("memory_record.csv", "profile_memory=True", ("A", "B")),))
+    assert "data_process" not in next_collection(made).en
+    recorded = replace(made, facts=(*made.facts, Fact("collection.data_process", COLLECTION, True)))
+    for lang in ("en", "zh"):
+        assert "data_process" in getattr(next_collection(recorded), lang)
 
 
 def test_absent_ranks_come_before_settings():

@@ -150,6 +150,20 @@ def test_evidence_holds_every_breached_clause_with_threshold() -> None:
     assert seen == {"step.idle_share": "> 0.1, >= 0.2, < 0.9", "run.world_size": "< 8"}
 
 
+def test_evidence_names_the_alternative_that_was_breached() -> None:
+    """A comparison that stands back where its fact is unknown shows its fact and limit; the alternatives beside it that
+    hold nothing show nothing."""
+    made = rule(
+        "params: {share: {value: 0.1, unit: ratio, origin: sample}}\n"
+        "when:\n  - any:\n"
+        "      - 'or_else(step.exposed_share > $share, false)'\n"
+        "      - 'or_else(step.idle_share > $share, false)'"
+    )
+    found = facts({"step.idle_share": 0.5, "step.exposed_share": 0.0})
+    seen = {each.fact: each.condition for each in evidence(Scope(made, RUN, found, CATALOGUE))}
+    assert seen == {"step.idle_share": "> 0.1"}
+
+
 def test_the_trace_shows_silent_clauses_too() -> None:
     """`explain` shows why a rule did not fire: each clause with the value it saw."""
     made = rule("when: [step.time_us > 5e6, run.world_size > 2]")

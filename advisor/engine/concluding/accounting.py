@@ -12,6 +12,7 @@ from collections.abc import Mapping, Sequence
 from advisor.engine.concluding.joint import is_promise
 from advisor.facts.account.spending import LOST, UNAVOIDABLE, USEFUL, spend
 from advisor.facts.base import FactSet
+from advisor.knowledge.verdicts import only_waits
 from advisor.model import RUN, Accounting, Direction, Finding, Utilisation
 
 _WAITING = (
@@ -37,6 +38,7 @@ def account(findings: Sequence[Finding], facts: FactSet, step_us: float | None) 
     for finding in findings:
         if is_promise(finding) and finding.saving is not None and finding.saving.after_others_us:
             late = finding.saving.removes not in ("", "links") or _keeps_waiting(finding, findings)
+            late = late or only_waits(finding.verdict)
             ways = _TAKEN_FROM.get("waiting" if late else finding.direction.value, ())
             given = finding.saving.after_others_us
             idle = _take(left, ("idle",), min(finding.saving.idle_us, given))

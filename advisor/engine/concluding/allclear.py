@@ -72,7 +72,7 @@ def losses(facts: FactSet) -> list[Loss]:
         if unknown:
             exposed = facts.number("step.exposed_communication_share", RUN) or 0.0
             shares = [beyond] if shares and (beyond := exposed - _largest_bubble(facts)) > 0 else []
-        if direction == "scheduling" and _is_handful(facts):
+        if direction == "scheduling" and (_is_handful(facts) or facts.value("recording.is_set_up", RUN) is True):
             continue
         if shares:
             told = any(facts.value(name, RUN) is not None for name in entry["tells"]["unless"])

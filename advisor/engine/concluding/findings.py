@@ -133,7 +133,7 @@ def _stake(rule: Rule, subject: Subject, scope: Scope, facts: FactSet) -> Saving
     if amount is None or amount < 0 or (amount == 0 and not (rule.saving.removes or rule.saving.lost)):
         return None  # what a replay removes may give nothing alone, and much once another cause is gone
     step = _number(scope.value(rule.saving.step)) if rule.saving.step is not None else None
-    row = _number(facts.value("step.time_us", RUN))
+    row = _row(subject, facts)
     if step and row and facts.value("recording.has_steps", RUN) is False:  # of a batch, where the rest is of all
         amount, step = amount * row / step, row
     if not step and row:  # what the tables of the device tell is of a row, which may hold several steps
@@ -159,6 +159,15 @@ def _stake(rule: Rule, subject: Subject, scope: Scope, facts: FactSet) -> Saving
         most_us=most, lone_step=str(facts.value("step.slow_steps", RUN) or "") if alone else "",
         of_steps=steps if alone else 1,
     )  # fmt: skip
+
+
+def _row(subject: Subject, facts: FactSet) -> float | None:
+    """How long a row of the step table lasts: of the subject's own ranks, where nothing holds ranks together."""
+    if subject.ranks and facts.value("recording.has_steps", RUN) is False:
+        own = [facts.number("step.time_us", Subject("rank", str(rank), (rank,))) for rank in subject.ranks]
+        if rows := [us for us in own if us is not None]:
+            return max(rows)
+    return _number(facts.value("step.time_us", RUN))
 
 
 def _hangs_on_absent(saving: SavingSpec | None, facts: FactSet) -> bool:

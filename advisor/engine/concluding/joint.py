@@ -18,6 +18,7 @@ from advisor.facts.account.spending import USEFUL, spend
 from advisor.facts.base import FactSet, Run
 from advisor.facts.cluster.whatif import Cure, affordable, events, joint_saving, new_shares
 from advisor.knowledge.savings import allowed_by, pools, usual_error
+from advisor.knowledge.verdicts import only_waits
 from advisor.model import RUN, Direction, Finding, Report, Role, Saving, Subject, WhatIf
 
 MOST = 6
@@ -191,7 +192,8 @@ def _parts(findings: Sequence[Finding]) -> list[Part]:
     found: list[Part] = []
     for finding in findings:
         idle = finding.saving.idle_us if finding.saving else 0.0
-        found.append((finding.direction.value, finding.subject, finding.weight_us - idle))
+        stands = Direction.COMMUNICATION if only_waits(finding.verdict) else finding.direction
+        found.append((stands.value, finding.subject, finding.weight_us - idle))
         if idle:
             found.append((Direction.SCHEDULING.value, finding.subject, idle))
     return found

@@ -10,8 +10,9 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 from advisor.knowledge.savings import materiality, unexplained_part
+from advisor.knowledge.verdicts import only_waits
 from advisor.knowledge.words import both
-from advisor.model import Finding, Saving, Severity
+from advisor.model import Direction, Finding, Saving, Severity
 
 
 @dataclass(frozen=True)
@@ -27,7 +28,7 @@ def remainder(symptom: Finding, causes: Sequence[Finding]) -> Remainder | None:
     """What these causes leave of the symptom's lost time; None where they account for all of it that matters, or where
     nobody knows what the symptom or one of the causes loses. None of the causes explains another of them."""
     lost = symptom.at_stake
-    told = [saving for cause in causes if (saving := _lost(cause)) is not None]
+    told = [saving for cause in causes if (saving := _lost(cause, symptom)) is not None]
     if symptom.subject.kind != "run" or lost is None or lost.us <= 0 or not told or len(told) < len(causes):
         return None
     whole, shares = lost.share, [saving.share for saving in told if saving.share is not None]
@@ -40,12 +41,15 @@ def remainder(symptom: Finding, causes: Sequence[Finding]) -> Remainder | None:
     return Remainder(replace(_part_of(lost, part), basis=both("remainder.basis")), part > 1.0 - part)
 
 
-def _lost(cause: Finding) -> Saving | None:
+def _lost(cause: Finding, symptom: Finding) -> Saving | None:
     """What the cause loses: no less than its remedy gives back. Unknown of uneven stages: their work is moved, not
-    removed, so the others wait for far more than the step gains."""
+    removed, so the others wait for far more than the step gains. Of a cause for which the device waits, in idle time
+    and in collectives, idle time shows the one part."""
     told = cause.saving or cause.at_stake
     if told is None or told.removes == "stages":
         return None
+    if only_waits(cause.verdict) and symptom.direction is Direction.SCHEDULING and told.us:
+        return _part_of(told, told.idle_us / told.us)
     if told.loses_us == told.us:
         return told
     share = told.share * told.loses_us / told.us if told.share is not None and told.us else None

@@ -215,6 +215,7 @@ def assign_roles(
                 if fits and not _reaches(causes, i, j):
                     causes[j][i] = None
                     effects[i].append(j)
+    _keep_at_home(ordered, causes, effects, kinds, members or {})
     partly = _keep_remainders(ordered, causes, effects, kinds, apart)
     for j, under in suspects.items():
         if not causes[j]:
@@ -226,6 +227,28 @@ def assign_roles(
         for i, finding in enumerate(ordered)
     ]
     return _numbered(inherited, causes, effects, _without_trifles(inherited, roles))
+
+
+def _keep_at_home(
+    findings: Sequence[Finding],
+    causes: Sequence[dict[int, None]],
+    effects: Sequence[list[int]],
+    kinds: Mapping[str, str],
+    members: Members,
+) -> None:
+    """What ranks show that have a cause of their own, that cause explains: not what is wrong with other ranks or
+    between them. What is about no ranks concerns all of them."""
+    concerned = [
+        {rank for each in members.get(origin_of(f), (f.subject,)) for rank in each.ranks} | set(f.subject.ranks)
+        for f in findings
+    ]
+    for j, finding in enumerate(findings):
+        ranks = set(finding.subject.ranks)
+        if kinds.get(finding.rule) != "symptom" or not any(concerned[i] & ranks for i in causes[j]):
+            continue
+        for i in [i for i in causes[j] if concerned[i] and not concerned[i] & ranks]:
+            del causes[j][i]
+            effects[i].remove(j)
 
 
 def _keep_remainders(

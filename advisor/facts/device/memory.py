@@ -8,6 +8,8 @@ from dataclasses import dataclass
 import numpy as np
 
 from advisor.facts.base import FactSet, Family, Reduction, Run, fact, kind
+from advisor.facts.device.kernel_time import timeline_of
+from advisor.facts.recording.limits import section
 from advisor.model import RUN, Fact, Source, Subject
 from advisor.sources.base import Rank
 
@@ -42,11 +44,19 @@ KINDS = (
         "memory.growth_bytes",
         "bytes",
         _BOTH,
-        "growth of the least memory in use from one eighth of the time to the next",
-        formula="median difference of the minima of eight equal parts; 0 unless all of them rise",
+        "growth of the least memory in use from one step to the next, or from one eighth of the time to the next",
+        formula="median difference of the minima of steps, where a few are marked, else of eight equal parts; 0 unless "
+        "all of them rise",
         needs="memory",
     ),
-    kind("memory.growth_share", "ratio", _BOTH, "growth over the profile ÷ first part's minimum", needs="memory"),
+    kind(
+        "memory.growth_steps",
+        "count",
+        _BOTH,
+        "the steps that are compared for it; absent where parts of the time are",
+        needs="memory",
+    ),
+    kind("memory.growth_share", "ratio", _BOTH, "growth over the profile ÷ the first minimum", needs="memory"),
     kind(
         "memory.largest_operator", "text", _BOTH, "operator with the largest single allocation", needs="operator_memory"
     ),
@@ -73,6 +83,7 @@ class Memory:
     process: float | None
     growth: float | None
     growth_share: float | None
+    growth_steps: int | None
     capacity: float | None
     operator: str
     largest: float | None
@@ -103,7 +114,20 @@ def reduce(rank: Rank) -> Memory | None:
         if process_bytes is None:
             return None
         return Memory(
-            "", np.nan, np.nan, None, None, process_bytes, None, None, capacity, operator, largest, len(frame), source
+            "",
+            np.nan,
+            np.nan,
+            None,
+            None,
+            process_bytes,
+            None,
+            None,
+            None,
+            capacity,
+            operator,
+            largest,
+            len(frame),
+            source,
         )
     reserved = mine["reserved_bytes"].to_numpy(float)
     allocated = mine["allocated_bytes"].to_numpy(float, na_value=np.nan)
@@ -114,11 +138,13 @@ def reduce(rank: Rank) -> Memory | None:
             unused = float(reserved[at] - allocated[at])
             share = unused / float(reserved[at])
     time = mine["time_ns"].to_numpy(float, na_value=np.nan)
-    growth, growth_share = _growth(time, allocated)
+    steps = _steps(rank)
+    growth, growth_share = _growth(time, allocated, steps)
+    compared = None if steps is None or growth is None else len(steps) - 1
     peak = float(np.nanmax(allocated)) if np.isfinite(allocated).any() else float("nan")
     return Memory(
-        name or "", float(np.nanmax(reserved)), peak, share, unused, process_bytes, growth, growth_share, capacity,
-        operator, largest, len(mine), source, _curve(time, reserved, allocated),
+        name or "", float(np.nanmax(reserved)), peak, share, unused, process_bytes, growth, growth_share, compared,
+        capacity, operator, largest, len(mine), source, _curve(time, reserved, allocated),
     )  # fmt: skip
 
 
@@ -137,19 +163,41 @@ def _curve(
     return tuple(since.tolist()), tuple(reserved[kept].tolist()), tuple(allocated[kept].tolist())
 
 
-def _growth(time: np.ndarray, allocated: np.ndarray) -> tuple[float | None, float | None]:
+def _steps(rank: Rank) -> np.ndarray | None:
+    """The edges of a few steps that are marked, nanoseconds: temporary tensors come and go within each, and an eighth
+    of the time would hold no step's end. The first one may still fill the memory. None where there are too few, or so
+    many that an eighth holds two."""
+    timeline = timeline_of(rank)
+    if timeline is None or timeline.placed is None or not timeline.placed.marks:
+        return None
+    windows = timeline.windows
+    if not section("memory_growth")["steps"] < windows.start.size < 2 * PARTS:
+        return None
+    return np.append(windows.start[1:], windows.end[-1]).astype(float)
+
+
+def _growth(
+    time: np.ndarray, allocated: np.ndarray, steps: np.ndarray | None = None
+) -> tuple[float | None, float | None]:
+    """Growth of the least memory in use from one step to the next, of the time's parts where no steps are told."""
     usable = np.isfinite(time) & np.isfinite(allocated)
     time, allocated = time[usable], allocated[usable]
     if time.size < 4 * PARTS or time.max() <= time.min():
         return None, None
-    part = np.minimum(((time - time.min()) / (time.max() - time.min()) * PARTS).astype(int), PARTS - 1)
-    if len(np.unique(part)) < PARTS:
+    if steps is None:
+        parts = PARTS
+        part = np.minimum(((time - time.min()) / (time.max() - time.min()) * PARTS).astype(int), PARTS - 1)
+    else:
+        parts = len(steps) - 1
+        part = np.searchsorted(steps, time, side="right") - 1
+        time, allocated, part = (each[(part >= 0) & (part < parts)] for each in (time, allocated, part))
+    if len(np.unique(part)) < parts:
         return None, None
-    least = np.array([allocated[part == i].min() for i in range(PARTS)])
-    steps = np.diff(least)
-    if (steps <= 0).any():
+    least = np.array([allocated[part == i].min() for i in range(parts)])
+    rises = np.diff(least)
+    if (rises <= 0).any():
         return 0.0, 0.0
-    return float(np.median(steps)), float((least[-1] - least[0]) / least[0]) if least[0] > 0 else None
+    return float(np.median(rises)), float((least[-1] - least[0]) / least[0]) if least[0] > 0 else None
 
 
 def _largest(rank: Rank) -> tuple[str, float | None]:
@@ -183,8 +231,8 @@ def _facts(subject: Subject, m: Memory) -> Iterator[Fact]:
         ("peak_reserved_bytes", m.peak_reserved), ("peak_allocated_bytes", m.peak_allocated),
         ("process_bytes", m.process),
         ("capacity_bytes", m.capacity), ("unused_share", m.unused_share), ("unused_bytes", m.unused),
-        ("growth_bytes", m.growth), ("growth_share", m.growth_share), ("largest_operator", m.operator or None),
-        ("largest_bytes", m.largest),
+        ("growth_bytes", m.growth), ("growth_share", m.growth_share), ("growth_steps", m.growth_steps),
+        ("largest_operator", m.operator or None), ("largest_bytes", m.largest),
     ):  # fmt: skip
         yield from fact(f"memory.{name}", subject, value, *m.sources, samples=m.samples)
 

@@ -13,6 +13,7 @@ from advisor.basics.arrays import Ints
 from advisor.facts.base import FactSet, Family, Reduction, Run, fact, kind
 from advisor.facts.cluster.peers import held_by_most
 from advisor.facts.device.kernel_time import timeline_of
+from advisor.facts.host.memory_calls import MemoryCalls, memory_calls
 from advisor.facts.recording.kinds.evidence import RECORDING
 from advisor.facts.recording.kinds.kind import recording_of
 from advisor.facts.recording.limits import section, told_by
@@ -66,6 +67,23 @@ KINDS = (
             kind(f"host_api.{key}_name", "text", _BOTH, f"costliest interface for {meaning}", needs="host_api|trace"),
         )
     ),
+    kind(
+        "host_api.memory_steps",
+        "count",
+        _BOTH,
+        "steady steps in which the host asks for device memory or frees it; for the run: of the rank with most of them",
+        needs="trace",
+    ),
+    kind(
+        "host_api.memory_held_us",
+        "us",
+        _BOTH,
+        "per step, how long the device computes nothing while the host asks for device memory or frees it",
+        formula="these calls between the kernels that compute, collectives left out",
+        needs="trace",
+    ),
+    kind("host_api.memory_idle_us", "us", _BOTH, "per step, how long the device runs nothing at all meanwhile",
+         needs="trace"),
     kind("host_api.longest_name", "text", _BOTH, "interface that takes most of the host's time", needs="host_api"),
     kind(
         "host_api.longest_us",
@@ -107,6 +125,8 @@ class HostTime:
     """Each interface of a statistic, whatever it is for, that takes most time first; none of set-up and tear-down."""
     repeated: Calls | None = None
     """The interface that takes most time in many calls, its longest call aside; none of set-up and tear-down."""
+    memory: MemoryCalls | None = None
+    """The calls for device memory step by step; None where nothing tells when they are made."""
     fits: bool = False
     """Whether it counts as many launches as the recording has kernels: the calls are of what was recorded."""
 
@@ -148,9 +168,9 @@ def reduce(rank: Rank) -> HostTime | None:
         each = sorted(((us, count, name) for _, name, us, count in told if not _SETS_UP.search(name)), reverse=True)
         sources = (rank.source("host_api", "name", "total_us", "count"),)
         fits = "launch" in calls and kernels > 0
-        return HostTime(
-            _within_steps(rank, calls), sources, tuple(each), _repeated(frame, each) if fits else None, fits
-        )
+        repeated = _repeated(frame, each) if fits else None
+        within = _within_steps(rank, calls)
+        return HostTime(within, sources, tuple(each), repeated, _memory_calls(rank, within), fits)
     trace = load_trace(rank)
     if trace is None or trace.cut:  # which steps the events before the cut are of, nothing tells
         return None
@@ -161,7 +181,10 @@ def reduce(rank: Rank) -> HostTime | None:
             for (process, name), seen in trace.activities.items()
             if process == layer
         ))  # fmt: skip
-    return HostTime(_within_steps(rank, found), (trace_source(rank) or Source(""),)) if found else None
+    if not found:
+        return None
+    within = _within_steps(rank, found)
+    return HostTime(within, (trace_source(rank) or Source(""),), memory=_memory_calls(rank, within))
 
 
 def _levels(rank: Rank, frame: pd.DataFrame) -> list[str]:
@@ -245,6 +268,14 @@ def _within_steps(rank: Rank, found: dict[str, Calls]) -> dict[str, Calls]:
     return result
 
 
+def _memory_calls(rank: Rank, found: Mapping[str, Calls]) -> MemoryCalls | None:
+    """The calls for device memory on the time axis, where the timeline holds all of them."""
+    trace, timeline = load_trace(rank), timeline_of(rank)
+    if "memory" not in found or trace is None or timeline is None or timeline.placed is None:
+        return None
+    return memory_calls(trace, timeline, *_calls(trace, _ALLOCATE), found["memory"][1])
+
+
 def _calls(trace: Trace, pattern: re.Pattern[str]) -> tuple[Ints, Ints]:
     """(start, length) of the calls kept one by one whose names match, nanoseconds."""
     host = trace.host
@@ -272,17 +303,28 @@ def _by_purpose(rows: Iterable[tuple[str, str, float, float]]) -> dict[str, Call
 
 def measure(run: Run, facts: FactSet) -> Iterator[Fact]:
     """Host time by purpose per step."""
-    times, marked = steady(run), recording_of(run).has_steps
+    times, recording = steady(run), recording_of(run)
     found = {}
     for rank, host in run.each(HOST_TIME).items():
         step_us = facts.number("step.time_us", Subject("rank", str(rank), (rank,)))
-        found[rank] = _that_fit(host, None if step_us is None else step_us * _recorded(times, rank), marked)
+        recorded_us = None if step_us is None else step_us * _recorded(times, rank)
+        found[rank] = _that_fit(host, recorded_us, recording.has_steps)
+        if recording.is_set_up:  # what compiles and asks for memory before a first launch does so in every run
+            found[rank] = _without_set_up(found[rank])
     rows: dict[str, list[float]] = {}
+    most_steps: int | None = None
     for rank, host in found.items():
         subject = Subject("rank", str(rank), (rank,))
         steps = _recorded(times, rank)
         step_us = facts.number("step.time_us", subject)
         row: dict[str, float] = {}
+        own = times.get(rank)
+        if host.memory is not None and own is not None and own.covers == 1:
+            told = host.memory.among(own.steps)
+            if told is not None:
+                most_steps = max(told[0], most_steps or 0)
+                yield from fact("host_api.memory_steps", subject, told[0], *host.sources)
+                row["host_api.memory_held_us"], row["host_api.memory_idle_us"] = told[1:]
         for purpose, (us, count, _) in host.by.items():
             row[f"host_api.{purpose}_us"], row[f"host_api.{purpose}_count"] = us / steps, count / steps
             if step_us:
@@ -299,6 +341,7 @@ def measure(run: Run, facts: FactSet) -> Iterator[Fact]:
     if not found:
         return
     first = next(iter(found.values()))
+    yield from fact("host_api.memory_steps", RUN, most_steps, *first.sources)
     for name, values in rows.items():
         none = [0.0] * (len(found) - len(values))
         yield from fact(name, RUN, held_by_most(values + none), *first.sources, samples=len(values))
@@ -323,6 +366,11 @@ def _that_fit(host: HostTime, recorded_us: float | None, marked: bool) -> HostTi
         return replace(host, calls=())
     by = {purpose: calls for purpose, calls in host.by.items() if (marked and host.fits) or calls[0] <= recorded_us}
     return replace(host, by=by, calls=tuple(calls for calls in host.calls if calls[0] <= recorded_us))
+
+
+def _without_set_up(host: HostTime) -> HostTime:
+    """Without the calls that a recording of nothing but set-up makes as a matter of course."""
+    return replace(host, by={purpose: calls for purpose, calls in host.by.items() if purpose not in _OF_SET_UP})
 
 
 def _tell_repeated(hosts: Iterable[HostTime]) -> Iterator[Fact]:

@@ -16,6 +16,8 @@ from advisor.facts.base import FactSet, Family, Reduction, Run, fact, kind
 from advisor.facts.device.kernel_time import timeline_of
 from advisor.facts.host.timeline import IDLE, Idle
 from advisor.facts.operators.reduction import OPERATORS
+from advisor.facts.recording.kinds.evidence import RECORDING
+from advisor.facts.recording.kinds.kind import recording_of
 from advisor.facts.step.steps import steady
 from advisor.facts.step.times import STEPS
 from advisor.model import RUN, Fact, Source, Subject
@@ -133,7 +135,7 @@ def measure(run: Run, facts: FactSet) -> Iterator[Fact]:
     """The first step against the others, and compilation in the others."""
     found = run.each(COMPILATIONS)
     yield from _first_step(run, found)
-    if not found:
+    if not found or recording_of(run).is_set_up:  # before a first launch every run compiles: no steady part to tell of
         return
     times = steady(run)
     per_rank, counts, where = [], [], []
@@ -256,7 +258,7 @@ _TRACE = tuple(k for k in KINDS if k.name not in (
     "compile.changing_count", "compile.shape_count", "compile.shape_time_ratio", "compile.operator_us"))  # fmt: skip
 
 FAMILIES = (
-    Family("compile", _TRACE, measure, COMPILATIONS.by(reduce), ("trace",), uses=(STEPS, IDLE)),
+    Family("compile", _TRACE, measure, COMPILATIONS.by(reduce), ("trace",), uses=(STEPS, IDLE, RECORDING)),
     Family(
         "shapes", tuple(k for k in KINDS if k not in _TRACE), measure_shapes, CHANGING.by(reduce_shapes),
         ("dynamic_shapes",), fallbacks=(OPERATORS,),

@@ -120,12 +120,20 @@ def _leaves(condition: Condition) -> Iterator[Leaf | CountOf | FindingIs]:
 
 def _leaf(scope: Scope, expr: Expr) -> Iterator[Evidence]:
     """The facts of one clause; the first carries the condition."""
+    expr = _guarded(expr)
     condition = _condition(scope, expr)
     main = expr.operands[0] if isinstance(expr, Compare) else expr
     for index, each in enumerate(_observe(scope, main)):
         yield replace(each, condition=condition if index == 0 else "")
     if isinstance(expr, Compare):
         yield from _observe(scope, expr.operands[1])
+
+
+def _guarded(expr: Expr) -> Expr:
+    """The comparison within `or_else(a > b, false)`: what stands for an unknown one is no evidence."""
+    if isinstance(expr, Call) and expr.function == "or_else" and isinstance(expr.arguments[0], Compare):
+        return expr.arguments[0]
+    return expr
 
 
 def _condition(scope: Scope, expr: Expr) -> str:

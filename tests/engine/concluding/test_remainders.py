@@ -169,3 +169,18 @@ def test_the_direction_follows_the_lost_time() -> None:
             for found, said in ((host, "scheduling"), (at_most, bounded)):
                 done = assign_roles([symptom(exposed, severity), found], EXPLAINS, KINDS)
                 assert summarise(done, (), facts(exposed, idle)).direction == said
+
+
+def test_idle_time_is_explained_by_the_idle_part_of_what_holds_the_device_up() -> None:
+    """Calls for device memory cost 16 %, 6 % of it idle and the rest in collectives that would have been hidden: of
+    13 % idle time seven have another owner. Computation that takes idle time with it accounts for all of it."""
+    gives = replace(told(0.16), idle_us=0.06 * STEP_US)
+    idle = replace(symptom(0.13, Severity.MEDIUM), verdict="device-idle-gaps", direction=Direction.SCHEDULING)
+    explains, kinds = {"MEM": (("device-idle-gaps", "any"),)}, {"MEM": "cause", "COMM": "symptom"}
+    for verdict, role in (("memory-pressure", Role.ROOT_CAUSE), ("aicpu-operators", Role.SYMPTOM)):
+        calls = replace(cause("MEM", 0.16, Direction.COMPUTATION), verdict=verdict, saving=gives)
+        found = {f.rule: f for f in assign_roles([calls, idle], explains, kinds)}
+        assert found["COMM"].role is role
+        if role is Role.ROOT_CAUSE:
+            left = found["COMM"].at_stake
+            assert left is not None and left.share == pytest.approx(0.07)

@@ -62,6 +62,21 @@ def test_what_all_ranks_do_makes_no_rank_slow():
         assert roles([operator, slow], {"TYPE": (("slow-rank", "named"),)})["SLOW"].role is role
 
 
+def test_a_rank_that_is_slow_itself_is_late_for_no_link_between_others():
+    """Its own card explains that the others wait for it; where it has no cause of its own, the slow link may."""
+    late = finding("LATE", "waiting", "medium", saving=40, subject=Subject("rank", "1", (1,)))
+    link = finding("LINK", "slow-link", saving=90, subject=Subject("link", "2-7", (2, 7)))
+    host = finding("HOST", "busy-host", saving=80)
+    kinds = {"LATE": "symptom", "LINK": "cause", "CARD": "cause", "HOST": "cause"}
+    explains = dict.fromkeys(("LINK", "CARD", "HOST"), (("waiting", "any"),))
+    for ranks, told in (((1,), {"CARD", "HOST"}), ((4,), {"CARD", "LINK", "HOST"})):
+        card = finding("CARD", "slow-card", saving=50, subject=Subject("rank", str(ranks[0]), ranks))
+        found = roles([late, link, card, host], explains, kinds)
+        by_id = {each.id: each.rule for each in found.values()}
+        assert found["LATE"].role is Role.SYMPTOM and {by_id[i] for i in found["LATE"].because} == told
+        assert (found["LATE"].id in found["LINK"].explains) is ("LINK" in told)
+
+
 def test_two_causes_that_explain_each_other_leave_one_root():
     """Explaining is no circle: the larger saving stands above."""
     found = roles(

@@ -108,6 +108,7 @@ def test_calls_that_a_damaged_table_does_not_count_end_nothing(tmp_path: Path) -
     assert not [each for each in found.problems if "could not be measured" in each.problem]
 
 
+<<<<<<< HEAD
 @pytest.mark.parametrize(("waits", "told"), [(4, True), (64, False)])
 def test_graphs_executed_between_two_waits_are_pieces_of_one(tmp_path: Path, waits: int, told: bool) -> None:
     """Whoever serves waits once for each token: 72 executions in 64 waits are whole steps, in 4 waits their pieces."""
@@ -125,3 +126,47 @@ def test_graphs_executed_between_two_waits_are_pieces_of_one(tmp_path: Path, wai
     if told:
         assert "executes 18 graphs (aclmdlRIExecuteAsync)" in found[0].message.en
         assert found[0].saving is not None and found[0].saving.us == 60000.0
+=======
+def _compiling(folder: Path, rounds: int) -> Path:
+    """Twenty kernels, each behind the call that compiles it, then all of them again and again."""
+    names = [f"Custom{n}" for n in range(20)]
+    at, rows = float(ORIGIN_US), []
+    for name in names:
+        at += 90000.0
+        rows.append(f"{name},{name},AI_VECTOR_CORE,{at:.3f},300,0")
+        at += 300.0
+    for name in names * (rounds - 1):
+        rows.append(f"{name},{name},AI_VECTOR_CORE,{at:.3f},300,0")
+        at += 310.0
+    length = at - ORIGIN_US
+    busy = 300.0 * len(rows)
+    tables = {
+        "kernel_details.csv": ["Name,Type,Accelerator Core,Start Time(us),Duration(us),Wait Time(us)", *rows],
+        "step_trace_time.csv": [
+            "Step,Computing,Communication(Not Overlapped),Overlapped,Communication,Free,Stage",
+            f",{busy},0,0,0,{length - busy},{length}",
+        ],
+        "api_statistic.csv": [
+            ",".join(CALLS),
+            f"acl,aclopCompileAndExecute,{20 * 89000},20,89000",
+            f"node,launch,{10 * len(rows)},{len(rows)},10",
+        ],
+    }  # fmt: skip
+    folder.mkdir(parents=True)
+    for name, lines in tables.items():
+        (folder / name).write_text("\n".join(lines) + "\n")
+    return folder
+
+
+def test_what_compiles_before_a_first_launch_is_set_up(tmp_path: Path) -> None:
+    """Nothing repeats, and most of the time lies before first launches: no cause, no gain, no direction. Where the same
+    kernels go on, their rounds are judged and the time before them is not."""
+    report = advise([_compiling(tmp_path / "once", 1)], load_rules())
+    told = {fact.name: fact.value for fact in report.facts if fact.subject == RUN}
+    assert told["recording.is_set_up"] is True and "host_api.single_op_us" not in told
+    assert not [f for f in report.findings if f.direction.value == "scheduling"]
+    assert report.summary.direction == "undetermined" and "set-up" in report.summary.headline.en
+    again = advise([_compiling(tmp_path / "again", 10)], load_rules())
+    assert not [fact for fact in again.facts if fact.name == "recording.is_set_up"]
+    assert not [f for f in again.findings if f.verdict == "dynamic-shape-recompilation"]
+>>>>>>> mendA

@@ -73,6 +73,8 @@ class Told:
     reason: Text
     measured: str = ""
     """The type of kernel that a benchmark of one kernel measures."""
+    is_set_up: bool = False
+    """Much of it lies before first launches, and nothing repeats: what sets up is all that it shows."""
 
 
 @computed
@@ -118,7 +120,8 @@ def recording_of(run: Run) -> Told:
         why.append(both("recording.stray", count=str(stray)))
     several = found[0].alone or found[0].measured or all(one.only_exchanges for one in found)
     measured = "" if kind_of != "kernel_benchmark" or several else found[0].type
-    return Told(kind_of, steps, _joined(why, "recording.joined"), measured)
+    sets_up = not steps and any(one.loads for one in found)
+    return Told(kind_of, steps, _joined(why, "recording.joined"), measured, sets_up)
 
 
 def _kind(found: list[Recording], steps: bool) -> tuple[str, list[Text]]:
@@ -224,7 +227,7 @@ def measure(run: Run, facts: FactSet) -> Iterator[Fact]:
     yield from fact("recording.stray_kernels", RUN, sum(one.stray for one in found) or None)
     if told.has_steps or not found:
         return
-    yield from fact("recording.is_set_up", RUN, any(one.loads for one in found) or None)
+    yield from fact("recording.is_set_up", RUN, told.is_set_up or None)
     yield from fact("recording.set_up_us", RUN, float(np.median([one.set_up_us for one in found])) or None)
     yield from fact("recording.executions", RUN, found[0].executions or None)
     yield from fact("recording.repeats", RUN, any(one.repeats for one in found) or None)
