@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -14,9 +14,10 @@ from advisor.knowledge.remedy import RemedySpec
 from advisor.model import Confidence, Direction, Severity, Text, Value
 from advisor.ruleset.language.conditions import All, Condition, CountOf, FindingIs, expressions, parts
 from advisor.ruleset.language.dimensions import Dimensions
-from advisor.ruleset.language.expression import PEER_FUNCTIONS, Call, Expr, FactRef, walk
+from advisor.ruleset.language.expression import PEER_FUNCTIONS, Call, Expr, FactRef, Name, walk
 
 _PLACEHOLDERS = re.compile(r"\{[{%](.*?)[%}]\}", re.DOTALL)
+_WORD = re.compile(r"[A-Za-z_]\w*", re.ASCII)
 _DOTTED = re.compile(r"[A-Za-z_]\w*(?:\.[A-Za-z_]\w*)+", re.ASCII)
 
 
@@ -221,6 +222,19 @@ class Rule:
         if self.looks_at_peers:
             names.add(f"{self.subject_kind}.peer_group")
         return frozenset(names)
+
+    @cached_property
+    def rests_on(self) -> frozenset[str]:
+        """Names of the facts that decide about it, measure and tell it; what a doubt alone asks for is no ground."""
+        bare = replace(self, doubts=(), let={})
+        used = {part.name for expr in bare.expressions() for part in walk(expr) if isinstance(part, Name)}
+        used |= {
+            word for text in bare.templates() for inner in _PLACEHOLDERS.findall(text) for word in _WORD.findall(inner)
+        }
+        for name in reversed(tuple(self.let)):  # each may use those above it
+            if name in used:
+                used |= {part.name for part in walk(self.let[name]) if isinstance(part, Name)}
+        return replace(bare, let={name: expr for name, expr in self.let.items() if name in used}).uses_facts()
 
     @cached_property
     def builds_on_findings(self) -> bool:

@@ -43,7 +43,7 @@ def _resting(rule: Rule, subject: Subject, facts: FactSet) -> Iterator[Mapping[s
         if rule.direction.value not in part.get("directions", (rule.direction.value,)):
             continue
         patterns = part.get("rests_on")
-        if patterns is None or any(fnmatchcase(name, each) for name in rule.uses_facts() for each in patterns):
+        if patterns is None or any(fnmatchcase(name, each) for name in rule.rests_on for each in patterns):
             yield part
 
 

@@ -65,6 +65,13 @@ KINDS = (
         "idle time per step before such kernels beyond what is idle before others, stalls over 1 ms left out",
         needs="trace",
     ),
+    kind(
+        "dispatch.starved_inside_us",
+        "us",
+        _BOTH,
+        "the same, without what is idle before the first kernel of a step: there the host did other work",
+        needs="trace",
+    ),
     kind("dispatch.starved_idle_share", "ratio", _ALL, "the same, share of the step's window", needs="trace"),
     kind("dispatch.starved_idle_each_us", "us", _BOTH, "the same for each kernel that was launched", needs="trace"),
     kind(
@@ -114,6 +121,7 @@ class Launches:
     linked: Floats
     starved: Floats
     starved_idle_us: Floats
+    starved_inside_us: Floats
     stall_us: Floats
     queued_idle_us: Floats
     lead_median_us: Floats
@@ -169,12 +177,14 @@ def reduce(rank: Rank) -> Launches | None:
     starved = dry & ~stall
     late = interval[starved[in_turn][1:]]
     steps = len(linked.names)
+    inside = starved & ~_first_of_each(step, linked.start)
     return Launches(
         linked.names,
         linked.lengths_us,
         sums(step, None, steps),
         sums(step[dry], None, steps),
         sums(step[starved], gap[starved] - turn, steps),
+        sums(step[inside], gap[inside] - turn, steps),
         sums(step[stall], gap[stall], steps),
         sums(step[~dry], gap[~dry], steps),
         np.array([np.median(lead[step == i]) if (step == i).any() else np.nan for i in range(steps)]),
@@ -185,6 +195,14 @@ def reduce(rank: Rank) -> Launches | None:
         _covered(linked.ends, trace),
         (linked.source, trace_source(rank) or Source("")),
     )  # fmt: skip
+
+
+def _first_of_each(step: Ints, start: Ints) -> Mask:
+    """The kernel of each step that starts first."""
+    in_turn = np.lexsort((start, step))
+    result = np.zeros(step.size, bool)
+    result[in_turn[np.flatnonzero(np.diff(step[in_turn], prepend=-1))]] = True
+    return result
 
 
 def _among_kernels(rank: Rank, timeline: Timeline, trace: Trace) -> _Linked:
@@ -295,6 +313,7 @@ def measure(run: Run, facts: FactSet) -> Iterator[Fact]:
             "dispatch.lead_median_us": links.lead[1], "dispatch.lead_low_us": links.lead[0],
             "dispatch.lead_high_us": links.lead[2],
             "dispatch.starved_idle_us": per.per_step(links.starved_idle_us),
+            "dispatch.starved_inside_us": per.per_step(links.starved_inside_us),
             "dispatch.stall_us": per.per_step(links.stall_us),
             "dispatch.queued_idle_us": per.per_step(links.queued_idle_us),
             "dispatch.kernel_us": links.kernel_us, "dispatch.linked_count": linked,

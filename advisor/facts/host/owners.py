@@ -10,7 +10,7 @@ import numpy as np
 from advisor.basics.arrays import Ints, Mask
 from advisor.basics.intervals import Intervals, covered, measure, union
 from advisor.knowledge.measuring import limit
-from advisor.sources.streams.trace import Trace
+from advisor.sources.streams.trace import COPIES_BACK, SYNCHRONISES, Trace
 
 COVERS = limit("launches", "covers")
 """A host event that covers less of a stretch does not explain it; nor does one of which the stretch is a smaller part,
@@ -94,7 +94,10 @@ class Owners:
 
     def _always(self, name: int, share: float) -> bool:
         """Whether events of this name fill the time in which the device runs much as they fill this share of a stretch:
-        a thread beside the loop, such as a loader's worker, works on either way."""
+        a thread beside the loop, such as a loader's worker, works on either way. Calls that wait for the device last
+        while it runs by their nature: those that last while it idles wait for something else, such as a copy."""
+        if SYNCHRONISES.search(self._host.names[name]) or COPIES_BACK.search(self._host.names[name]):
+            return False
         if name not in self._beside:
             chosen = self._host.name == name
             events = union(self._host.start[chosen], self._host.end[chosen])

@@ -124,6 +124,22 @@ def without_drain(times: StepTimes, course: Course | None, framework: str) -> St
     return times.without(times.steps[-1:], "its row ends with its own last kernel")
 
 
+def moved_ranks(times: Mapping[int, StepTimes]) -> set[int]:
+    """Ranks whose last row is longer than their peers' by what their first one is shorter: the bounds of their rows are
+    moved against the steps, and all of them together are whole steps."""
+    limits, shared = section("start_gap"), {t.steps for t in times.values()}
+    if len(times) < 2 or len(shared) != 1 or len(next(iter(shared))) <= limits["rows"]:
+        return set()
+    usual = np.median([t.time for t in times.values()], axis=0)
+    step = float(np.median(usual))
+
+    def moved(one: StepTimes) -> bool:
+        less, more = float(usual[0] - one.time[0]), float(one.time[-1] - usual[-1])
+        return min(less, more) > limits["telling_share"] * step and abs(more - less) <= limits["same_share"] * step
+
+    return {rank for rank, one in times.items() if moved(one)}
+
+
 def _reach(times: StepTimes, course: Course) -> float:
     """How far the kernels of most steps reach into the step behind, microseconds; 0 where the last row is not that of
     its own kernels."""
@@ -205,11 +221,15 @@ def met_again(times: dict[int, StepTimes]) -> dict[int, StepTimes]:
 
 def following_nothing(times: dict[int, StepTimes]) -> dict[int, StepTimes]:
     """Without a first step in which ranks did not wait for others as they do in all steps behind it: whom they waited
-    for was late before the recording began. Ranks of one job whose steps are otherwise of one length show it."""
+    for was late before the recording began. Ranks of one job whose steps are otherwise of one length show it, unless
+    their last rows have what the first ones lack."""
     ends, limits, shared = section("odd_ends"), section("start_gap"), {t.steps for t in times.values()}
     if len(times) < 2 or len(shared) != 1 or (count := len(next(iter(shared)))) < ends["steps"]:
         return times
-    lengths = np.array([t.time for t in times.values()])
+    moved = moved_ranks(times)
+    lengths = np.array([t.time for rank, t in times.items() if rank not in moved])
+    if len(lengths) < 2:
+        return times
     usual = float(np.median(lengths[:, 1:]))
     missing = usual - lengths.min(axis=0)
     few = count == ends["steps"]  # they are not made fewer for little

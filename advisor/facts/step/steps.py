@@ -21,6 +21,7 @@ from advisor.facts.step.from_kernels import KERNEL_STEPS
 from advisor.facts.step.odd_ends import (
     following_nothing,
     met_again,
+    moved_ranks,
     on_all,
     without_cut_end,
     without_drain,
@@ -63,7 +64,11 @@ def steady(run: Run) -> dict[int, StepTimes]:
     times = met_again(times)
     times = following_nothing(times)
     ended = on_all({rank: without_cut_end(t) for rank, t in without_open_end(times).items()})
-    ended = {rank: without_drain(t, courses.get(rank), frameworks.get(rank, "unknown")) for rank, t in ended.items()}
+    moved = moved_ranks(ended)
+    ended = {
+        rank: t if rank in moved else without_drain(t, courses.get(rank), frameworks.get(rank, "unknown"))
+        for rank, t in ended.items()
+    }
     return dict(sorted(on_all(ended).items()))
 
 

@@ -226,3 +226,12 @@ def test_a_stage_that_several_ranks_show_to_have_more_work_needs_no_second_step(
     told = FactSet([Fact(name, subject, value) for (subject, name), value in facts.items()])
     assert is_partial(load_rules(strict=False).by_id["CLUS060"], stage, told) is rests
     assert is_partial(load_rules(strict=False).by_id["CLUS070"], stage, told)  # how long it waits, they do not show
+
+
+def test_a_finding_does_not_rest_on_what_its_doubts_ask_for() -> None:
+    """Two steps tell little of waits for data, and a doubt asks for them; of launches that are late in both they do."""
+    rule, rank = load_rules(strict=False).by_id["CLUS030"], Subject("rank", "1", (1,))
+    assert "data.wait_us" in rule.uses_facts() and "data.wait_us" not in rule.rests_on
+    assert {"rank.lateness_share", "rank.saving_us", "rank.late_owner"} <= rule.rests_on
+    assert not is_partial(rule, rank, FactSet([Fact("step.count", RUN, 2)]))
+    assert is_partial(load_rules(strict=False).by_id["CLUS050"], rank, FactSet([Fact("step.count", RUN, 2)]))

@@ -48,6 +48,16 @@ def test_an_owner_answers_for_what_it_covers_of_a_stretch() -> None:
     assert owners(("schedule", 0, 600), ("prepare", 600, 900)).of(0, 900_000) == ("schedule", 600.0)
 
 
+def test_calls_that_wait_for_the_device_own_a_stretch_in_which_it_idles() -> None:
+    """Two dozen copies, each awaited, before the step; at its end the host waits until the device is done. A worker
+    that is as busy while the device runs works beside the loop."""
+    busy = running((0, 2000), (5000, 9000))
+    for name, owner in (("AscendCL@aclrtSynchronizeStreamWithTimeout", True), ("loader.py(7): work", False)):
+        calls = [(name, at, at + 90) for at in range(2000, 5000, 125)]
+        found = owners(*calls, (name, 0, 1990), (name, 5100, 8900), running=busy).of(2_000_000, 5_000_000)
+        assert found == ((name, 24 * 90.0) if owner else ("", 0.0))
+
+
 def test_the_loop_around_the_work_owns_no_stretch_of_it() -> None:
     """The training loop lasts through idle and busy times alike; the device waits for the checkpoint that it writes."""
     busy = running((0, 2000), (5000, 9000))

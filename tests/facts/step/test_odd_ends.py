@@ -8,6 +8,7 @@ from step_times import times
 from advisor.facts.device.course import Course
 from advisor.facts.step.odd_ends import (
     following_nothing,
+    moved_ranks,
     without_cut_end,
     without_drain,
     without_open_end,
@@ -128,6 +129,22 @@ def test_a_last_step_that_is_slow_without_its_drain_is_kept() -> None:
     """It is what the engineer looks for."""
     rows = _rows([100.0] * 4 + [210.0], [50.0] * 5)
     assert without_drain(rows, _course([110.0] * 4 + [210.0]), "pytorch").steps == rows.steps
+
+
+@given(st.floats(0.05, 0.3), st.integers(4, 8), st.integers(1, 5))
+def test_rows_moved_against_the_steps_are_whole_together(part: float, count: int, peers: int) -> None:
+    """What the first row lacks the last one has: their mean is that of whole steps. Where the last row alone is longer,
+    or the first alone shorter, they are not."""
+    even = [100.0 + i for i in range(count)]
+    moved = [even[0] - 100 * part, *even[1:-1], even[-1] + 100 * part]
+    half = [50.0] * count
+    ranks = {rank: _rows(even, half) for rank in range(peers)} | {peers: _rows(moved, half)}
+    assert moved_ranks(ranks) == {peers}
+    assert following_nothing(ranks)[peers].steps == ranks[peers].steps
+    for other in ([*even[:-1], moved[-1]], [moved[0], *even[1:]]):
+        assert not moved_ranks(ranks | {peers: _rows(other, half)})
+    late = following_nothing({0: _rows([97.0, *even[1:]], half), 1: _rows([moved[0] - 3, *even[1:]], half)})
+    assert [t.steps for t in late.values()] == [ranks[0].steps[1:]] * 2
 
 
 def test_a_drain_is_seen_without_kernels() -> None:

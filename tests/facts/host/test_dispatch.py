@@ -1,0 +1,42 @@
+"""Launches that come late within a step are the host's dispatching; what is late before its first kernel is not."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from advisor import load_rules
+from advisor.facts.host.dispatch import _first_of_each
+from advisor.model import Subject
+from advisor.pipeline import Options, advise, measure
+from benchmarks.simulator.physics import simulate
+from benchmarks.simulator.scenario import Fault, Scenario
+from benchmarks.simulator.writers import write_profile
+
+RANK = Subject("rank", "1", (1,))
+
+
+def test_the_kernel_that_starts_first_opens_its_step() -> None:
+    """Kernels come in the order of their launches or starts: of each step, one is the first."""
+    step = np.array([1, 0, 0, 1, 2])
+    start = np.array([70, 20, 10, 60, 90])
+    assert _first_of_each(step, start).tolist() == [False, False, True, True, True]
+    assert not _first_of_each(step[:0], start[:0]).size
+
+
+@pytest.mark.parametrize(("kind", "size", "dispatch"), [("slow_data", 0.1, False), ("slow_host", 0.6, True)])
+def test_one_late_launch_at_the_beginning_of_a_step_is_no_dispatch(
+    tmp_path: Path, kind: str, size: float, dispatch: bool
+) -> None:
+    """A rank whose host comes back late to each step launches one kernel late, and the kernels are not too many."""
+    faults = (Fault(kind, 1, size),)
+    run = simulate(Scenario(data=4, kernel_us=30.0, faults=faults, framework="pytorch"))
+    write_profile(run, tmp_path, trace=True)
+    facts = measure([tmp_path], None, Options(jobs=1)).facts
+    idle, inside = (facts.number(f"dispatch.starved_{name}_us", RANK) for name in ("idle", "inside"))
+    assert idle is not None and inside is not None and idle > 200
+    assert inside > 0.5 * idle if dispatch else inside < 0.1 * idle
+    found = [f.rule for f in advise([tmp_path], load_rules(), Options(jobs=1)).findings]
+    assert dispatch or "SCHED011" not in found
