@@ -108,7 +108,6 @@ def test_calls_that_a_damaged_table_does_not_count_end_nothing(tmp_path: Path) -
     assert not [each for each in found.problems if "could not be measured" in each.problem]
 
 
-<<<<<<< HEAD
 @pytest.mark.parametrize(("waits", "told"), [(4, True), (64, False)])
 def test_graphs_executed_between_two_waits_are_pieces_of_one(tmp_path: Path, waits: int, told: bool) -> None:
     """Whoever serves waits once for each token: 72 executions in 64 waits are whole steps, in 4 waits their pieces."""
@@ -126,7 +125,8 @@ def test_graphs_executed_between_two_waits_are_pieces_of_one(tmp_path: Path, wai
     if told:
         assert "executes 18 graphs (aclmdlRIExecuteAsync)" in found[0].message.en
         assert found[0].saving is not None and found[0].saving.us == 60000.0
-=======
+
+
 def _compiling(folder: Path, rounds: int) -> Path:
     """Twenty kernels, each behind the call that compiles it, then all of them again and again."""
     names = [f"Custom{n}" for n in range(20)]
@@ -169,4 +169,3 @@ def test_what_compiles_before_a_first_launch_is_set_up(tmp_path: Path) -> None:
     again = advise([_compiling(tmp_path / "again", 10)], load_rules())
     assert not [fact for fact in again.facts if fact.name == "recording.is_set_up"]
     assert not [f for f in again.findings if f.verdict == "dynamic-shape-recompilation"]
->>>>>>> mendA
