@@ -2,21 +2,25 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 
+from advisor.basics.arrays import Ints
 from advisor.basics.numbering import largest
 from advisor.facts.base import FactSet, Family, Reduction, Run, fact, kind
 from advisor.facts.device.kernel_time import timeline_of
 from advisor.facts.recording.counts import types_of_signatures
 from advisor.facts.step.steps import steady
 from advisor.facts.step.times import STEPS
+from advisor.knowledge.measuring import limit
 from advisor.model import Fact, Source, Subject
 from advisor.sources.base import Rank
 from advisor.sources.streams.kernel_blocks import VECTOR_BLOCKS
+from advisor.sources.streams.kernels import Kernels
 from advisor.sources.streams.one_operator import hardware_beside
 from advisor.sources.text.jsontext import load_json
 
@@ -26,7 +30,8 @@ KINDS = (
         "ratio",
         "operator_type",
         "part of the cores' time that a short last round leaves unused",
-        formula="Σ t × (1 − blocks ÷ (rounds × cores)) ÷ Σ t; cores from device_*/info.json or HardwareInfo.jsonl",
+        formula="Σ t × (1 − blocks ÷ (rounds × cores)) ÷ Σ t; cores from device_*/info.json or "
+        "HardwareInfo.jsonl, else as many as most types that run on them have blocks",
         needs="kernels",
     ),
     kind(
@@ -48,6 +53,7 @@ KINDS = (
     ),
 )
 
+FEWEST_TYPES = limit("cores", "fewest_types")
 _CUBE = ("AI_CORE", "AI_CUBE", "MIX_AIC")
 _VECTOR = ("AI_VECTOR_CORE", "MIX_AIV")
 
@@ -118,10 +124,15 @@ def reduce(rank: Rank) -> CoreUse | None:
     per_signature = [cube if s.core in _CUBE else vector if s.core in _VECTOR else 0 for s in kernels.signatures]
     cores = np.array(per_signature)[kernels.signature]
     told = cube > 0 or vector > 0
+    if not told:
+        cores = _usual_blocks(kernels)[kernels.signature]
     usable = ((cores > 0) | (not told)) & np.isfinite(kernels.block) & (kernels.block >= 1) & ~timeline.communication
     signature, blocks, of = kernels.signature[usable], kernels.block[usable], cores[usable]
     lasts = np.nan_to_num(kernels.duration[usable])
-    idle = lasts * (1 - blocks / (np.ceil(blocks / of) * of)) if told else np.zeros(len(lasts))
+    rounds = np.ceil(blocks / np.maximum(of, 1))
+    # of cores that are not told, those are unused that most other types use
+    unused = np.where((of > 0) & (told | (rounds == 1)), 1 - blocks / np.maximum(rounds * of, 1), 0.0)
+    idle = lasts * unused
     size = len(kernels.signatures)
     time_by, idle_by = np.bincount(signature, lasts, size), np.bincount(signature, idle, size)
     types, names = dict[str, _Use](), types_of_signatures(kernels)
@@ -141,6 +152,24 @@ def reduce(rank: Rank) -> CoreUse | None:
     steps = max(len(timeline.windows.names), 1)
     columns = (("block_num", "duration_us"), ("block_num", "mix_block_num"))
     return CoreUse(types, steps, *((rank.source("kernels", *each),) for each in columns)) if types else None
+
+
+def _usual_blocks(kernels: Kernels) -> Ints:
+    """For each signature how many cores of its kind there are at least: as many as most types of operators that run on
+    it have blocks; 0 where too few types agree."""
+    found = np.zeros(len(kernels.signatures), np.int64)
+    names = types_of_signatures(kernels)
+    known = np.isfinite(kernels.block) & (kernels.block >= 1)
+    for kinds in (_CUBE, _VECTOR):
+        mine = np.array([s.core in kinds for s in kernels.signatures], bool)
+        at = np.flatnonzero(known & mine[kernels.signature])
+        told = np.unique(np.stack([kernels.signature[at], kernels.block[at].astype(np.int64)]), axis=1)
+        pairs = {(names[signature], blocks) for signature, blocks in told.T.tolist()}
+        types = Counter(blocks for name, blocks in pairs if name)
+        usual, count = max(types.items(), key=lambda each: (each[1], each[0]), default=(0, 0))
+        if count >= FEWEST_TYPES:
+            found[mine] = usual
+    return found
 
 
 def measure(run: Run, facts: FactSet) -> Iterator[Fact]:
