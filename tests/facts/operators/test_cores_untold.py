@@ -30,7 +30,9 @@ def test_a_type_on_one_of_the_cores_that_others_use_leaves_the_rest_idle(tmp_pat
     assert idle["Add"] == 0 and idle["Cast"] == 0
 
 
-@pytest.mark.parametrize("blocks", [{"Add": 48, "Mul": 48, "TopKV2": 1}, {"Add": 8, "Mul": 16, "Cast": 32, "TopKV2": 1}])
+@pytest.mark.parametrize(
+    "blocks", [{"Add": 48, "Mul": 48, "TopKV2": 1}, {"Add": 8, "Mul": 16, "Cast": 32, "TopKV2": 1}]
+)
 def test_too_few_types_that_agree_tell_nothing(tmp_path: Path, blocks: dict[str, int]) -> None:
     """Tilings of two types, or of types that differ, are no witness of the card."""
     assert set(_idle(tmp_path, blocks).values()) <= {None, 0.0}
