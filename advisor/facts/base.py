@@ -44,6 +44,8 @@ class Reduction(Generic[T]):
     name: str
     """The family's."""
     type: type[T]
+    settle: Callable[[dict[int, T]], dict[int, T]] | None = None
+    """What ranks tell each other: all ranks' at once, before anyone asks."""
 
     def by(self, function: Callable[[Rank], T | None]) -> Reducer:
         """How a rank is reduced to it; the function returns None where the rank's tables tell nothing."""
@@ -89,7 +91,8 @@ class Run:
         """rank -> what it was reduced to, in rank order, only where there is something. The same object for all who
         ask: not to be changed."""
         if key not in self._each:
-            self._each[key] = {r: kept[key] for r, kept in sorted(self._reductions.items()) if key in kept}
+            found = {r: kept[key] for r, kept in sorted(self._reductions.items()) if key in kept}
+            self._each[key] = key.settle(cast(dict[int, T], found)) if key.settle else found
         return cast(dict[int, T], self._each[key])
 
     def once(self, function: Callable[[Run], T], make: Callable[[Run], T]) -> T:

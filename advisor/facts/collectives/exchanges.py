@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 import sys
 from collections.abc import Iterable
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import lru_cache
 from itertools import repeat
 from typing import Any
@@ -15,6 +15,7 @@ import numpy.typing as npt
 
 from advisor.basics.arrays import Floats, Ints, Mask
 from advisor.facts.base import Reduction
+from advisor.facts.device.kernel_time import timeline_of
 from advisor.knowledge.measuring import limit
 from advisor.model import Source
 from advisor.sources.base import Rank
@@ -75,6 +76,8 @@ class Exchanges:
     """Mean size of each operation's packets; NaN where it is not told."""
     early: Floats = field(default_factory=lambda: np.empty(0))
     """Share of each operation's wait that came before its first transfer; NaN where most is not booked."""
+    of_kernels: bool = False
+    """From the rows among its kernels, which tell neither group nor size: the rank has no file of collectives."""
 
     def __setstate__(self, state: dict[str, Any]) -> None:
         """As another process sent it."""
@@ -115,7 +118,28 @@ class Exchanges:
 
 _WORDS = ("steps", "groups", "names", "kind", "transport")
 
-EXCHANGES = Reduction("communication", Exchanges)
+
+def _settled(found: dict[int, Exchanges]) -> dict[int, Exchanges]:
+    """Ranks without a file of collectives beside ranks that have one: their kernels tell when each arrived, the others
+    in which group that was. Where no rank has one, there is none."""
+    told = {rank: ex for rank, ex in found.items() if not ex.of_kernels}
+    if not told or len(told) == len(found):
+        return told
+    groups: dict[str, set[str]] = {}
+    for ex in told.values():
+        for name, group in zip(ex.name.tolist(), ex.group.tolist(), strict=True):
+            groups.setdefault(ex.names[name], set()).add(ex.groups[group])
+    known = {name: next(iter(of)) for name, of in groups.items() if len(of) == 1}
+    whole = all(ex.scale == 1 for ex in found.values())
+    for rank, ex in found.items():
+        if ex.of_kernels and whole and all(name in known for name in ex.names):
+            names = tuple(dict.fromkeys(known[name] for name in ex.names))
+            of_name = _index([known[name] for name in ex.names], names)
+            told[rank] = replace(ex, groups=_shared(names), group=of_name[ex.name])
+    return dict(sorted(told.items()))
+
+
+EXCHANGES = Reduction("communication", Exchanges, _settled)
 
 
 def reduce_exchanges(rank: Rank) -> Exchanges | None:
@@ -125,6 +149,9 @@ def reduce_exchanges(rank: Rank) -> Exchanges | None:
 
 def _reduce(rank: Rank) -> Exchanges | None:
     frame = rank.read("collectives")
+    of_kernels = frame is None and not rank.has("collectives")
+    if of_kernels:
+        frame = _among_kernels(rank)
     if frame is None or frame.empty:
         return None
     elapsed = _floats(frame, "elapsed_us")
@@ -160,9 +187,25 @@ def _reduce(rank: Rank) -> Exchanges | None:
         step_index[keep], group_index[keep], kept_name, _shared(kinds[i] for i in used), ordinal[keep], start[keep],
         _floats(frame, "elapsed_us")[keep], _floats(frame, "transit_us")[keep], booked[keep], size[keep], moving[keep],
         float(np.nansum(reduced)) if np.isfinite(reduced).any() else None, scale,
-        (rank.source("collectives", "elapsed_us", "transit_us", "wait_us", "idle_us", steps=steps),),
-        _shared(transport[keep].tolist()), packet[keep], _early(frame)[keep],
+        (rank.source("kernels", "duration_us") if of_kernels
+         else rank.source("collectives", "elapsed_us", "transit_us", "wait_us", "idle_us", steps=steps),),
+        _shared(transport[keep].tolist()), packet[keep], _early(frame)[keep], of_kernels,
     )  # fmt: skip
+
+
+def _among_kernels(rank: Rank) -> Any:
+    """The collectives among the rank's kernels, by step; None where there are none."""
+    import pandas as pd
+
+    timeline = timeline_of(rank)
+    if timeline is None or not timeline.whole or not timeline.communication.any():
+        return None
+    kernels, rows = timeline.kernels, np.flatnonzero(timeline.communication)
+    names = [kernels.names[i].rpartition("/")[2] for i in kernels.name[rows].tolist()]
+    return pd.DataFrame({
+        "step": [timeline.windows.names[i] for i in timeline.windows.of[rows].tolist()], "group": "", "name": names,
+        "start_ns": kernels.start[rows], "elapsed_us": kernels.duration[rows],
+    })  # fmt: skip
 
 
 def _early(frame: Any) -> Floats:

@@ -1,0 +1,44 @@
+"""A rank whose file of collectives is absent is no absent rank: its kernels tell when it arrived."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from advisor.model import RUN
+from advisor.pipeline import Options, advise, measure
+from advisor.ruleset.files.loader import load_rules
+from benchmarks.simulator import Fault, Scenario, simulate, write_profile
+
+SLOW = Scenario(data=4, layers=3, steps=4, framework="pytorch", faults=(Fault("slow_compute", 1, 0.3),))
+
+
+def _without_files(root: Path, ranks: set[int]) -> Path:
+    write_profile(simulate(SLOW), root)
+    for rank, folder in enumerate(sorted(path for path in root.iterdir() if path.is_dir())):
+        if rank in ranks:
+            for name in ("communication.json", "communication_matrix.json"):
+                for path in folder.rglob(name):
+                    path.unlink()
+    return root
+
+
+def test_ranks_of_another_level_are_compared_with_the_rest(tmp_path: Path) -> None:
+    """Two of four ranks were recorded without collectives, the slow one among them: nobody waits for a rank without a
+    profile, and the slow one costs what it costs where all files are there."""
+    savings = []
+    for name, ranks in (("whole", set[int]()), ("half", {0, 1})):
+        report = advise([_without_files(tmp_path / name, ranks)], load_rules(), Options(jobs=1))
+        slow = next(f for f in report.findings if f.verdict == "slow-compute-rank")
+        assert slow.subject.id == "1" and slow.saving is not None
+        savings.append(slow.saving.us)
+    assert savings[1] == pytest.approx(savings[0], rel=0.1)
+    facts = measure([tmp_path / "half"], None, Options(jobs=1)).facts
+    assert not facts.number("communication.absent_wait_us", RUN)
+
+
+def test_where_no_rank_has_such_a_file_nothing_is_made_of_kernels(tmp_path: Path) -> None:
+    """Kernels tell no groups: who met whom is not guessed from them alone."""
+    facts = measure([_without_files(tmp_path, {0, 1, 2, 3})], None, Options(jobs=1)).facts
+    assert facts.number("communication.exposed_wait_share", RUN) is None
