@@ -124,6 +124,7 @@ def decide(
         {rule.id for rule in rules.rules if rule.kind == "cause" and rule.saving is None},
         members_of(done.findings, together),
         {(r.id, e.verdict) for r in rules.rules for e in r.explains if e.apart},
+        {rule.id for rule in rules.rules if rule.owned},
     )
     return Verdicts(findings, done.checks(), name, problems + done.problems)
 

@@ -149,6 +149,8 @@ class Rule:
     """It only says where to look: any other rule of its verdict about the same subject tells more."""
     together: bool = False
     """Whatever it finds is of one origin and put right together: one finding with a list of subjects."""
+    owned: bool = False
+    """The time that it tells was measured under its owner, so it is no symptom of another cause."""
     units: Mapping[str, str] = field(default_factory=dict)
     """Unit of every `let` name, and of every remedy value as "remedy-id.value"."""
     path: Path = Path()

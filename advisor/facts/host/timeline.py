@@ -12,6 +12,7 @@ import numpy as np
 
 from advisor.basics.arrays import Floats
 from advisor.basics.intervals import union
+from advisor.basics.units import rank_list
 from advisor.facts.base import FactSet, Family, Reduction, Run, fact, kind
 from advisor.facts.cluster.peers import held_by_most
 from advisor.facts.device.clock import clock_of, felt_drop
@@ -92,6 +93,7 @@ KINDS = (
         formula="mean over steps of the highest rank's lesser of collecting and idling",
         needs="trace",
     ),
+    kind("timeline.gc_ranks", "text", "run", "the ranks that wait for it, where others hardly do", needs="trace"),
     kind("timeline.gc_stall_share", "ratio", "run", "the same, share of the step", needs="trace"),
     kind(
         "timeline.gc_stall_steps",
@@ -308,15 +310,26 @@ def _gaps(
 
 
 def _collections(timeline: Timeline, trace: Trace) -> Floats | None:
+    """How long Python collects garbage in each window, microseconds; not before the first kernel of all, which ends no
+    window."""
     host = trace.host
     names = np.array([bool(_GC.match(name)) for name in host.names], bool)
     if not names.any():
         return None
-    chosen = names[host.name]
-    windows = timeline.windows
+    windows, kernels = timeline.windows, timeline.kernels
+    chosen = names[host.name] & (host.end > windows.start[0])
     step = np.clip(np.searchsorted(windows.start, host.start[chosen], side="right") - 1, 0, len(windows.names) - 1)
     length = (host.end[chosen] - host.start[chosen]) / 1000
-    return sums(step, length, len(windows.names))
+    found = sums(step, length, len(windows.names))
+    known = (kernels.start >= 0) & (windows.of >= 0)
+    last = np.zeros(len(windows.names), np.int64)
+    np.maximum.at(last, windows.of[known], kernels.end[known])
+    behind = host.start[chosen] >= last[step]
+    if len(found) > 1 and behind.sum() > len(behind) - behind.sum():
+        found[-1] = (
+            np.nan
+        )  # mostly before a step's first kernel, which ends the window before: nothing follows the last
+    return found
 
 
 def _clock_facts(run: Run) -> Iterator[Fact]:
@@ -351,8 +364,8 @@ def measure(run: Run, facts: FactSet) -> Iterator[Fact]:
         if window > 0:
             row["timeline.idle_share"] = row["timeline.idle_us"] / window
             row["timeline.long_gap_share"] = row["timeline.long_gap_us"] / window
-        if idle.gc_us is not None:
-            row["timeline.gc_us"] = per.per_step(idle.gc_us)
+        if idle.gc_us is not None and np.isfinite(collects := idle.gc_us[per.chosen.astype(bool)]).any():
+            row["timeline.gc_us"] = float(np.nanmean(collects)) * per.chosen.sum() / per.steps
             if window > 0:
                 row["timeline.gc_share"] = row["timeline.gc_us"] / window
         if idle.loader_us is not None and np.isfinite(waits := idle.loader_us[per.chosen.astype(bool)]).any():
@@ -410,15 +423,19 @@ def _stall_facts(
     sources = next(iter(found.values())).sources
     slow = slow_hosts(run)
     values: dict[str, dict[str, list[float]]] = {"loader": defaultdict(list), "gc": defaultdict(list)}
+    collecting: dict[int, list[float]] = defaultdict(list)
+    steps = 0
     for rank, idle in found.items():
         per = scale(run, rank, idle.steps)
         part = float(per.chosen.sum()) / per.steps
+        steps = max(steps, int(per.chosen.sum()))
         waited = part * loading[rank] / slow.get(rank, 1.0)
         for i in np.flatnonzero(per.chosen).tolist():
             if idle.loader_us is not None and np.isfinite(idle.loader_us[i]):
                 values["loader"][idle.steps[i]].append(waited * float(idle.loader_us[i]))
-            if idle.gc_us is not None:
+            if idle.gc_us is not None and np.isfinite(idle.gc_us[i]):
                 values["gc"][idle.steps[i]].append(part * float(min(idle.gc_us[i], idle.idle_us[i])))
+                collecting[rank].append(values["gc"][idle.steps[i]][-1])
     for name, by_step in values.items():
         if by_step:
             stalls = np.array([max(of_ranks) for of_ranks in by_step.values()])
@@ -428,7 +445,13 @@ def _stall_facts(
                 yield from fact(f"timeline.{name}_stall_share", RUN, stall / step_us, *sources, samples=len(by_step))
             if name == "gc" and stall > 0:
                 often = int((stalls >= section("idle_places")["alike"] * stall).sum())
+                often = steps if often == len(by_step) else often  # in all of which it can be told
                 yield from fact("timeline.gc_stall_steps", RUN, often, *sources, samples=len(by_step))
+                means = {rank: float(np.mean(each)) for rank, each in collecting.items()}
+                least = section("idle_places")["alike"] * max(means.values())
+                ranks = [rank for rank, mean in means.items() if mean >= least]
+                alone = rank_list(tuple(ranks)) if len(ranks) < len(found) else None
+                yield from fact("timeline.gc_ranks", RUN, alone, *sources, samples=len(by_step))
 
 
 def _steady_gaps(idle: Idle, chosen: Floats) -> list[Gap]:

@@ -133,6 +133,7 @@ class _Builder:
             false_positives=tuple(trap.text() for trap in model.false_positives),
             general=model.general,
             together=model.together,
+            owned=model.owned,
             units={**{name: self.names[name] for name in self.let}, **self.units},
             path=self.faults.document.path,
             line=self.faults.document.line(("id",)),

@@ -223,6 +223,7 @@ class RuleModel(Model):
     false_positives: list[Remark] = Field(default_factory=list)
     general: bool = False
     together: bool = Field(False, description="all that it finds is of one origin: one finding with a list")
+    owned: bool = Field(False, description="its time was measured under its owner: no other cause explains it")
 
 
 class ExpectModel(Model):

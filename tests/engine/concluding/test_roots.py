@@ -77,6 +77,16 @@ def test_a_rank_that_is_slow_itself_is_late_for_no_link_between_others():
         assert (found["LATE"].id in found["LINK"].explains) is ("LINK" in told)
 
 
+def test_time_that_was_measured_under_its_owner_is_no_symptom_of_another_cause():
+    """A loader and a collector of garbage keep the device waiting, each in its own place of the step."""
+    loader, garbage = finding("LOAD", "data", saving=70), finding("GC", "idle", saving=50)
+    kinds = {"LOAD": "cause", "GC": "cause"}
+    explains = {"LOAD": (("idle", "any"),)}
+    for owned, role in (({"GC"}, Role.ROOT_CAUSE), ((), Role.SYMPTOM)):
+        found = {f.rule: f for f in assign_roles([loader, garbage], explains, kinds, owned=owned)}
+        assert found["GC"].role is role and found["LOAD"].role is Role.ROOT_CAUSE
+
+
 def test_two_causes_that_explain_each_other_leave_one_root():
     """Explaining is no circle: the larger saving stands above."""
     found = roles(
