@@ -69,6 +69,23 @@ class Owners:
         owner = owns[(host.end - host.start)[owns].argmin()]
         return host.names[int(host.name[owner])], float(overlap[owner]) / 1000
 
+    def several(self, start: int, end: int) -> dict[str, float]:
+        """How long each function lasts that lies within the stretch with all its calls, or mostly, µs: where none owns
+        it, these share it. Of functions that call one another the inner ones count, which say what is done."""
+        host = self._host
+        overlap = np.minimum(host.end, end) - np.maximum(host.start, start)
+        found = np.flatnonzero(overlap > 0)
+        found = found[~self._frames[host.name[found]]]
+        found = found[overlap[found] >= COVERS * (host.end - host.start)[found]]
+        found = found[np.lexsort((-host.end[found], host.start[found]))]
+        inner = np.append(host.end[found[:-1]] <= host.start[found[1:]], True) if found.size else np.zeros(0, bool)
+        lasts: dict[str, float] = {}
+        for one in found[inner].tolist():
+            name = int(host.name[one])
+            if not self._always(name, 1.0):
+                lasts[host.names[name]] = lasts.get(host.names[name], 0.0) + float(overlap[one]) / 1000
+        return lasts if (end - start) * COVERS <= 1000 * sum(lasts.values()) else {}
+
     def _copied(self, start: int | Ints, end: int | Ints) -> Any:
         """How long copies between memories run in each of these times, ns."""
         return covered(self._copies, np.asarray(end)) - covered(self._copies, np.asarray(start))

@@ -6,7 +6,7 @@ from __future__ import annotations
 import re
 from collections import Counter, defaultdict
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 import numpy as np
 
@@ -38,6 +38,8 @@ from advisor.sources.streams.trace import Trace
 
 GAPS = 10
 """Longest idle stretches of a rank that are kept one by one."""
+_SHOWN = 3
+"""As many names of functions are told."""
 LONG_US = limit("launches", "long_us")
 """An idle stretch this long is no launch that came late: the host did something else, or nothing."""
 
@@ -83,6 +85,21 @@ KINDS = (
     ),
     kind("timeline.gap_loader", "text", _BOTH, "the same, where it is a data loader's call", needs="trace"),
     kind("timeline.gap_owner_share", "ratio", _BOTH, "part of the ten longest stretches that it covers", needs="trace"),
+    kind(
+        "timeline.gap_functions",
+        "text",
+        _BOTH,
+        "the longest of the functions that share them, where none owns one",
+        needs="trace",
+    ),
+    kind("timeline.gap_functions_count", "count", _BOTH, "how many functions do", needs="trace"),
+    kind(
+        "timeline.gap_functions_share",
+        "ratio",
+        _BOTH,
+        "part of the ten longest stretches that they cover",
+        needs="trace",
+    ),
     kind("timeline.gc_us", "us", _BOTH, "time per step in which Python collected garbage", needs="trace"),
     kind("timeline.gc_share", "ratio", _BOTH, "the same, share of the step", needs="trace"),
     kind(
@@ -196,6 +213,8 @@ class Gap:
     """What the host did, where an event owns the stretch; empty where none does, None where none was recorded."""
     host_us: float = 0.0
     """How much of the stretch that event covers."""
+    several: Mapping[str, float] = field(default_factory=dict)
+    """Where none does: what functions share it, and how much of it each has; empty where they leave most of it."""
 
 
 @dataclass(frozen=True)
@@ -306,7 +325,8 @@ def _gaps(
         after = operator_name(kernels.names[kernels.name[known[nxt]]]) if nxt < known.size else ""
         host = (None, 0.0) if owners is None else owners.of(int(start[i]), int(end[i]))
         names = timeline.windows.names
-        yield Gap(names[int(step[i])], int(start[i]), float(end[i] - start[i]) / 1000, before, after, *host)
+        several = owners.several(int(start[i]), int(end[i])) if owners is not None and host[0] == "" else {}
+        yield Gap(names[int(step[i])], int(start[i]), float(end[i] - start[i]) / 1000, before, after, *host, several)
 
 
 def _collections(timeline: Timeline, trace: Trace) -> Floats | None:
@@ -479,6 +499,7 @@ def _gap_facts(subject: Subject, gaps: list[Gap], sources: tuple[Source, ...]) -
             owners[gap.host] += gap.host_us
     if not owners and any(gap.host is not None for gap in gaps):
         yield from fact("timeline.gap_owner_share", subject, 0.0, *sources)
+        yield from _shared_facts(subject, gaps, sources)
     if owners:
         name, covered = Counter(owners).most_common(1)[0]
         share = covered / sum(gap.length_us for gap in gaps)
@@ -486,6 +507,19 @@ def _gap_facts(subject: Subject, gaps: list[Gap], sources: tuple[Source, ...]) -
             yield from fact("timeline.gap_owner", subject, name[:200], *sources)
             yield from fact("timeline.gap_loader", subject, name[:200] if LOADER.search(name) else None, *sources)
         yield from fact("timeline.gap_owner_share", subject, share, *sources)
+
+
+def _shared_facts(subject: Subject, gaps: list[Gap], sources: tuple[Source, ...]) -> Iterator[Fact]:
+    """Of functions that share the stretches, none of which owns one: the longest by name, and what all cover."""
+    lasts: Counter[str] = Counter()
+    for gap in gaps:
+        lasts.update(gap.several)
+    share = sum(lasts.values()) / sum(gap.length_us for gap in gaps)
+    if share >= COVERS:
+        shown = ", ".join(name[:60] for name, _ in lasts.most_common(_SHOWN))
+        yield from fact("timeline.gap_functions", subject, shown, *sources)
+        yield from fact("timeline.gap_functions_count", subject, len(lasts), *sources)
+        yield from fact("timeline.gap_functions_share", subject, share, *sources)
 
 
 FAMILIES = (Family("timeline", KINDS, measure, IDLE.by(reduce), ("kernels", "trace"), uses=(STEPS, ACCESS, CALLS)),)

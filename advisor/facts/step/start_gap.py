@@ -159,8 +159,16 @@ def _from_kernels(one: StepTimes, course: Course | None) -> Floats | None:
 
 
 def _usual(gap: Floats) -> float:
-    """The median of those that are known; of two the lesser, for one of them may be the exception."""
-    return float(np.nanpercentile(gap, 50, method="lower"))
+    """The median of those that are known; of two the lesser, for one of them may be the exception. Where they come in
+    two sizes, as with a pause now and then, that of the small ones: nobody adds a pause that was not recorded."""
+    known = np.sort(gap[np.isfinite(gap)])
+    jump = int(np.argmax(np.diff(known))) + 1 if len(known) > 1 else len(known)
+    small, large = known[:jump], known[jump:]
+    apart = large.size and large[0] - small[-1] > max(np.ptp(small), np.ptp(large))
+    middle = float(np.percentile(known, 50, method="lower"))
+    if apart and small[-1] < section("start_gap")["now_and_then"] * middle:
+        return float(np.percentile(small, 50, method="lower"))
+    return middle
 
 
 def _places(one: StepTimes, course: Course) -> list[int]:

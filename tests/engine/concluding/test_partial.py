@@ -235,3 +235,13 @@ def test_a_finding_does_not_rest_on_what_its_doubts_ask_for() -> None:
     assert {"rank.lateness_share", "rank.saving_us", "rank.late_owner"} <= rule.rests_on
     assert not is_partial(rule, rank, FactSet([Fact("step.count", RUN, 2)]))
     assert is_partial(load_rules(strict=False).by_id["CLUS050"], rank, FactSet([Fact("step.count", RUN, 2)]))
+
+
+@pytest.mark.parametrize(("ratio", "rests"), [(1.3, False), (1.05, True), (None, True)])
+def test_one_step_has_many_launches_of_a_slow_card(ratio: float | None, rests: bool) -> None:
+    """The same kernels take longer there, launch after launch. When a host launches late, one step tells once."""
+    rank, rules = Subject("rank", "1", (1,)), load_rules(strict=False).by_id
+    told = [] if ratio is None else [Fact("rank.kernel_speed_ratio", rank, ratio)]
+    facts = FactSet([Fact("step.count", RUN, 1), *told])
+    assert is_partial(rules["CLUS010"], rank, facts) is rests
+    assert is_partial(rules["CLUS030"], rank, facts)

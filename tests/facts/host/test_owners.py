@@ -58,6 +58,16 @@ def test_calls_that_wait_for_the_device_own_a_stretch_in_which_it_idles() -> Non
         assert found == ((name, 24 * 90.0) if owner else ("", 0.0))
 
 
+def test_functions_of_which_none_owns_a_stretch_are_told_together() -> None:
+    """Twenty callbacks behind one another, and what calls them: the inner ones say what is done. A few that leave most
+    of the stretch to nobody tell nothing."""
+    calls = [(f"callback_{i}", 100 * i, 100 * i + 80) for i in range(20)]
+    around = [("hooks.py(3): before", 0, 900), ("hooks.py(9): behind", 1000, 1990)]
+    assert owners(*calls).of(0, 2_000_000) == ("", 0.0)
+    assert owners(*calls, *around).several(0, 2_000_000) == {name: 80.0 for name, _, _ in calls}
+    assert owners(*calls[:10]).several(0, 2_000_000) == {}
+
+
 def test_the_loop_around_the_work_owns_no_stretch_of_it() -> None:
     """The training loop lasts through idle and busy times alike; the device waits for the checkpoint that it writes."""
     busy = running((0, 2000), (5000, 9000))

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from advisor.facts.device.course import reduce_course
 from advisor.facts.step.from_kernels import reduce
-from advisor.facts.step.start_gap import settle
+from advisor.facts.step.start_gap import _usual, settle
 from advisor.facts.step.times import StepTimes
 from advisor.model import RUN
 from advisor.pipeline import Options, measure
@@ -71,12 +71,34 @@ def test_steps_of_any_waits_add_up_to_what_was_recorded(waits):
     """No wait is counted twice: from the first step's start to the last kernel, if the first waits no longer than
     others do."""
     waits = np.array(waits)
-    waits[0] = min(waits[0], np.percentile(waits[1:], 50, method="lower"))
+    waits[0] = min(waits[0], waits[1:].min())
     n, names = len(waits), tuple(str(1 + i) for i in range(len(waits)))
     course = Course(names, np.array([np.nan, *waits[1:]]), np.full(n, 90.0), np.full(n, 105.0))
     table = rank(waits, free=[*(5 + waits[1:]), 5], steps=n)
     (found,) = settle({0: table}, {0: course}, {0: "pytorch"}).values()
     assert found.time.sum() == pytest.approx(waits.sum() + n * 105.0)
+
+
+@given(st.integers(4, 12), st.integers(2, 3), st.floats(20, 500))
+def test_a_pause_behind_every_few_steps_is_counted_as_often_as_it_was_recorded(steps, every, pause):
+    """A checkpoint behind every second or third step: nobody recorded one before the first, or behind the last."""
+    waits = np.array([5.0 + pause * (i % every == 1) for i in range(steps)])
+    waits[0] = 5.0
+    names = tuple(str(1 + i) for i in range(steps))
+    course = Course(names, np.array([np.nan, *waits[1:]]), np.full(steps, 90.0), np.full(steps, 105.0))
+    on_host = np.full(steps, 5.0)  # the pause lies within the step before, and is no part of what prepares a step
+    table = rank(on_host, free=[*(5 + waits[1:]), 5], steps=steps)
+    (found,) = settle({0: table}, {0: course}, {0: "pytorch"}).values()
+    recorded = int((waits > 5).sum())
+    assert found.time.sum() == pytest.approx(steps * 110.0 + recorded * pause)
+
+
+@pytest.mark.parametrize(
+    ("waits", "first"), [([15, 57, 100, 131, 91], 91), ([9, 0.4, 10, 0.3, 9], 0.3), ([7, 4, 8], 7), ([9, 2], 2)]
+)
+def test_the_first_step_waits_as_the_others_usually_do(waits, first):
+    """Waits of any length have a middle; pauses behind some steps and next to none behind others have not."""
+    assert _usual(np.array([np.nan, *waits])) == first
 
 
 def test_kernels_tell_the_wait_where_the_table_has_no_column_for_it():
