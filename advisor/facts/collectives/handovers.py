@@ -78,14 +78,15 @@ def pair_up(handovers: Mapping[int, Sequence[Handover]], chains: Sequence[tuple[
                 pairs += [{a: x.event, b: y.event} for x, y in found]
                 open_[a] = [h for h in open_[a] if all(h is not x for x, _ in found)]
                 open_[b] = [h for h in open_[b] if all(h is not y for _, y in found)]
-    for ring in sorted({tuple(sorted(h.members)) for mine in open_.values() for h in mine if len(h.members) > 2}):
-        theirs = {rank: [h for h in open_.get(rank, []) if h.members == frozenset(ring)] for rank in ring}
+    for members in sorted({h.members for mine in open_.values() for h in mine if len(h.members) > 2}, key=sorted):
+        ring = sorted(members)
+        theirs = {rank: [h for h in open_.get(rank, []) if h.members == members] for rank in ring}
         if found_round := _round(ring, theirs):
             count = len(found_round) // len(ring)
             alike += [list(range(len(pairs) + place, len(pairs) + len(found_round), count)) for place in range(count)]
             pairs += found_round
             for rank in ring:
-                open_[rank] = [h for h in open_[rank] if h.members != frozenset(ring)]
+                open_[rank] = [h for h in open_[rank] if h.members != members]
     for chain in chains:
         if set(chain) <= open_.keys():
             missed += sum(len(open_[rank]) for rank in chain)
