@@ -107,9 +107,10 @@ def test_odd_values_of_variables_are_no_numbers(profile, value):
 
 
 def test_cores_of_the_short_last_round_are_unused(profile):
-    """The simulator's kernels have as many blocks as stated; the card's cores come from info.json."""
+    """The simulator's kernels have as many blocks as stated; the card's cores come from info.json, and without it those
+    that most types use are no more than these."""
     matmul = Subject("operator_type", "MatMulV2")
-    assert not facts_of(profile).has("operator_type.core_idle_share")
+    assert facts_of(profile).value("operator_type.core_idle_share", matmul) in (None, 0.0)
     for root in profile.glob("*_ascend_ms"):
         device = root / "PROF_000001_20260101000000000_ABC" / "device_0"
         device.mkdir(parents=True)

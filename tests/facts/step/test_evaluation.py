@@ -9,11 +9,12 @@ HEAD = "Step Id,Name,Type,Accelerator Core,Start Time(us),Duration(us)"
 
 
 def profile(folder, evaluating):
-    """Six steps of 10 ms forward and 20 ms backward; those that evaluate wait 40 ms first and have no backward."""
+    """Six steps of 10 ms forward and 20 ms backward; those that evaluate wait 40 ms first and have no backward, but 10
+    ms of forward more."""
     rows, now = [], 1000.0
     for step in range(10, 16):
         now += 40_000 if step in evaluating else 100
-        kinds = ["MatMulV2"] if step in evaluating else ["MatMulV2", "ReluGrad", "ReluGrad"]
+        kinds = ["MatMulV2", "ArgMaxV2"] if step in evaluating else ["MatMulV2", "ReluGrad", "ReluGrad"]
         for kind in kinds:
             rows.append(f"{step},{kind}_1,{kind},AI_CORE,{now:.3f},10000")
             now += 10_000
@@ -33,4 +34,4 @@ def test_evaluation_alone_keeps_its_steps(tmp_path):
     """Where no step trains, all of them count."""
     found = profile(tmp_path, evaluating=range(10, 16))
     assert not any("gradient" in reason for _, reason in found.info.excluded_steps)
-    assert found.facts.value("step.time_us", RUN) == pytest.approx(50_000, rel=0.01)
+    assert found.facts.value("step.time_us", RUN) == pytest.approx(60_000, rel=0.01)

@@ -164,7 +164,11 @@ def test_kernels_decide_where_there_are_some():
 def test_time_nobody_recorded_is_no_wait(tmp_path):
     """Between steps 2 and 11 lie eight that the schedule skipped: the kernels do not tell what happened there."""
     at = {1: 0.0, 2: 103.0, 11: 9e5, 12: 9e5 + 103}
-    rows = [f"{step},MatMul,MatMul,AI_CORE,{1000 + start:.3f},100" for step, start in at.items()]
+    rows = [
+        f"{step},{kind},{kind},AI_CORE,{1000 + start + later:.3f},50"
+        for step, start in at.items()
+        for kind, later in (("MatMul", 0), ("Add", 50))
+    ]
     path = tmp_path / "kernel_details.csv"
     path.write_text("Step Id,Name,Type,Accelerator Core,Start Time(us),Duration(us)\n" + "\n".join(rows) + "\n")
     kernels = Rank(0, tmp_path, {"kernels": TableRef("kernels", (path,), "kernels.csv")}, base=tmp_path)
