@@ -144,15 +144,15 @@ def _by_settings(report: Report) -> Text:
     )
     key = "collect.next_one" if len(rules) == 1 else "collect.next_many"
     told = both(key, setting=describe(names, report.profile.layout), meanings=meanings, count=len(rules))
-    if merged(names).get("schedule") and "data_process" in _switched_on(report):
+    if merged(names).get("schedule") and _processes_data(report):
         return both("collect.beside_data", other=told)
     return told
 
 
-def _switched_on(report: Report) -> list[str]:
-    """What this profile's settings switch on of what excludes a schedule."""
-    told = {fact.name: fact.value for fact in report.facts if fact.subject == COLLECTION}
-    return ["data_process"] if told.get("collection.data_process") is True else []
+def _processes_data(report: Report) -> bool:
+    """Whether this profile's settings record the data pipeline, which a schedule switches off."""
+    told = ((fact.name, fact.subject, fact.value) for fact in report.facts)
+    return any(one == ("collection.data_process", COLLECTION, True) for one in told)
 
 
 def _to_be_written(report: Report) -> tuple[str, ...]:

@@ -204,11 +204,12 @@ def _done(chain: Chain) -> tuple[list[float], list[float]]:
     """For each event the part of the rank's computing that is done when the segments up to it have ended, and when it
     starts itself."""
     work = np.where(chain.computes, chain.busy, 0.0)
-    ended = np.cumsum(work) / max(float(work.sum()), 1e-9)
+    work /= max(float(work.sum()), 1e-9)
+    ended = np.cumsum(work)
     places = np.maximum.accumulate(np.where(chain.computes, np.arange(len(work)), -1))
     last = np.maximum(places, 0)
     since = (chain.start - chain.start[last]) / np.maximum((chain.busy + chain.gap)[last], 1e-9)
-    begun = ended - np.where(places >= 0, (work / max(float(work.sum()), 1e-9))[last] * (1 - np.clip(since, 0, 1)), 0.0)
+    begun = ended - np.where(places >= 0, work[last] * (1 - np.clip(since, 0, 1)), 0.0)
     return ended.tolist(), begun.tolist()
 
 

@@ -15,6 +15,7 @@ import numpy as np
 
 from advisor.basics.arrays import Floats, Ints, Mask
 from advisor.basics.intervals import union
+from advisor.basics.numbering import beginnings
 from advisor.facts.base import FactSet, Family, Reduction, Run, fact, kind
 from advisor.facts.cluster.peers import held_by_most
 from advisor.facts.device.kernel_time import Timeline, sums, timeline_of
@@ -201,7 +202,7 @@ def _first_of_each(step: Ints, start: Ints) -> Mask:
     """The kernel of each step that starts first."""
     in_turn = np.lexsort((start, step))
     result = np.zeros(step.size, bool)
-    result[in_turn[np.flatnonzero(np.diff(step[in_turn], prepend=-1))]] = True
+    result[in_turn[beginnings(step[in_turn])]] = True
     return result
 
 

@@ -48,7 +48,7 @@ def memory_calls(trace: Trace, timeline: Timeline, start: Ints, length: Ints, co
     kernels = timeline.kernels
     known = kernels.start >= 0
     computing = known & ~timeline.communication
-    held, idle = (_beside(calls, kernels.start[of], kernels.end[of], timeline) for of in (computing, known))
+    held, idle = (_beside(calls, kernels.start[busy], kernels.end[busy], timeline) for busy in (computing, known))
     return MemoryCalls(tuple(names[i] for i in of.tolist()), windows.names, held, idle)
 
 

@@ -106,9 +106,11 @@ _TELL_OF_STEPS = ("steps", "trace", "iterations")
 def _numbers_launches(rank: Rank, kernels: Kernels) -> bool:
     """Whether the ids are of launches, not of steps: nothing but one kernel on one input is in the table, one to an id,
     and nothing else tells of steps. No program's step is a single kernel."""
-    alike = len(set(kernels.name.tolist())) == len(set(kernels.signature.tolist())) == 1
-    numbered = kernels.step[[bool(kernels.steps[step]) for step in kernels.step.tolist()]] if alike else kernels.step
-    return alike and len(set(numbered.tolist())) == len(numbered) and not any(map(rank.has, _TELL_OF_STEPS))
+    if any(map(rank.has, _TELL_OF_STEPS)):
+        return False
+    alike = (kernels.name == kernels.name[0]).all() and (kernels.signature == kernels.signature[0]).all()
+    numbered = [step for step in kernels.step.tolist() if kernels.steps[step]] if alike else []
+    return bool(alike) and len(set(numbered)) == len(numbered)
 
 
 def make_inputs(kernels: Kernels, order: Ints) -> Mask:
