@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from advisor.basics.arrays import Ints
-from advisor.basics.numbering import largest
+from advisor.basics.numbering import distinct, largest, numbered
 from advisor.facts.base import FactSet, Family, Reduction, Run, fact, kind
 from advisor.facts.device.kernel_time import timeline_of
 from advisor.facts.recording.counts import types_of_signatures
@@ -163,9 +163,10 @@ def _usual_blocks(kernels: Kernels) -> Ints:
     for kinds in (_CUBE, _VECTOR):
         mine = np.array([s.core in kinds for s in kernels.signatures], bool)
         at = np.flatnonzero(known & mine[kernels.signature])
-        told = np.unique(np.stack([kernels.signature[at], kernels.block[at].astype(np.int64)]), axis=1)
-        pairs = {(names[signature], blocks) for signature, blocks in told.T.tolist()}
-        types = Counter(blocks for name, blocks in pairs if name)
+        counts, which = numbered(kernels.block[at].astype(np.int64))
+        signatures, blocks = np.divmod(distinct(kernels.signature[at] * len(counts) + which), max(len(counts), 1))
+        pairs = {(names[each], count) for each, count in zip(signatures.tolist(), counts[blocks].tolist(), strict=True)}
+        types = Counter(count for name, count in pairs if name)
         usual, count = max(types.items(), key=lambda each: (each[1], each[0]), default=(0, 0))
         if count >= FEWEST_TYPES:
             found[mine] = usual
