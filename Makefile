@@ -6,6 +6,8 @@ VENV ?= .venv
 PROFILE ?= examples/slow-rank-pipeline
 REPORT ?= out/advisor-report.html
 BIN := $(VENV)/bin
+# One more than there are processors: a dozen tests wait for servers, watchers and children most of their time.
+WORKERS ?= $(shell expr $$(getconf _NPROCESSORS_ONLN) + 1)
 
 # One test file or folder of every room, chosen to be fast: words, rules' language, engine, facts, reports, real recordings.
 QUICK := tests/knowledge tests/test_recordings.py tests/test_units.py tests/test_intervals.py tests/test_config.py \
@@ -35,12 +37,12 @@ advise: $(VENV)/.installed
 
 # The generated documents first: what `advisor rules new` has just written belongs in them.
 test: docs
-	$(BIN)/python -m pytest -n auto $(ARGS)
+	$(BIN)/python -m pytest -n $(WORKERS) $(ARGS)
 
 quick: $(VENV)/.installed-dev
 	$(BIN)/ruff check -q .
 	$(BIN)/advisor rules lint
-	$(BIN)/python -m pytest -q -n auto $(QUICK)
+	$(BIN)/python -m pytest -q -n $(WORKERS) $(QUICK)
 
 check: $(VENV)/.installed-dev
 	$(BIN)/ruff check .

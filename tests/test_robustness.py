@@ -90,7 +90,7 @@ LEGACY = (
 
 def test_a_selection_of_mutants_breaks_nothing() -> None:
     """Cut, flipped, renamed, emptied, linked, growing: no traceback, no hang, and nobody is accused by damage."""
-    command = [sys.executable, "-m", "benchmarks.mutations", "--count", "45", "--seed", "7", "--jobs", "2"]
+    command = [sys.executable, "-m", "benchmarks.mutations", "--count", "24", "--seed", "7", "--jobs", "2"]
     environment = {name: value for name, value in os.environ.items() if name != "ADVISOR_CORPUS"}
     ended = subprocess.run(command, capture_output=True, text=True, cwd=ROOT, env=environment, timeout=400)
     assert ended.returncode == 0, ended.stdout[-3000:] + ended.stderr[-2000:]
@@ -98,7 +98,7 @@ def test_a_selection_of_mutants_breaks_nothing() -> None:
 
 def test_what_lies_beside_profiles_breaks_nothing() -> None:
     """Damaged caches, lists of trusted folders and messages to a server: no other rules, no program run, no end."""
-    command = [sys.executable, "-m", "benchmarks.surroundings", "--count", "12", "--targets", "cache,trust,mcp"]
+    command = [sys.executable, "-m", "benchmarks.surroundings", "--count", "6", "--targets", "cache,trust,mcp"]
     ended = subprocess.run(command, capture_output=True, text=True, cwd=ROOT, timeout=400)
     assert ended.returncode == 0, ended.stdout[-3000:] + ended.stderr[-2000:]
 

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import json
 from collections import OrderedDict
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 from advisor.basics.errors import UsageError
 from advisor.facts.registry import catalogue
@@ -17,10 +17,12 @@ from advisor.model import Report
 from advisor.ruleset.files.loader import RuleSet
 from advisor.ruleset.rule import Rule
 
-KEPT_REPORTS = 8
-"""Reports and measurements of the session; older ones are made again."""
+KEPT = 8
+"""Reports, measurements and explanations of the session; older ones are made again."""
 PROBLEMS_SHOWN = 8
 SCHEME = "advisor://"
+T = TypeVar("T")
+_REPORT = "report"
 
 
 class Tools:
@@ -37,7 +39,7 @@ class Tools:
         self.root, self._config, self._directories = root, config, tuple(directories)
         self._allowed, self._jobs = tuple(allowed), jobs
         self._rules: dict[str, RuleSet] = {}
-        self._reports: OrderedDict[tuple[str, State], Report] = OrderedDict()
+        self._kept: OrderedDict[tuple[str, str, State], Any] = OrderedDict()
 
     def advise(self, path: str, offset: int = 0, limit: int = 5) -> dict[str, Any]:
         from advisor.exchange import report_to_json
@@ -56,11 +58,12 @@ class Tools:
         from advisor.inspection.explain import explain
 
         profile = [str(self.root.find(path))] if path else []
-        told = json.loads(explain(rule, profile, self._rules_for(profile), "json", "en"))
-        told["rule"].pop("file", None)
+        told = self._once(
+            f"explain {rule}", path, lambda: json.loads(explain(rule, profile, self._rules_for(profile), "json", "en"))
+        )
+        told = {**told, "rule": {name: each for name, each in told["rule"].items() if name != "file"}}
         if profile:
-            judged = told["profile"]
-            judged["path"] = path
+            judged = told["profile"] = {**told["profile"], "path": path}
             judged.update(page(judged.pop("subjects"), offset, limit, "subjects"))
         return dict(told)
 
@@ -72,7 +75,8 @@ class Tools:
         if not names:
             raise UsageError(f"no fact begins with {prefix!r}", hint="step., run., operators., communication., …")
         kinds = catalogue()
-        measured = measure([self.root.find(path)], names, Options(jobs=self._jobs)).facts
+        where = [self.root.find(path)]
+        measured = self._once(f"facts {prefix}", path, lambda: measure(where, names, Options(jobs=self._jobs)).facts)
         rows = [
             {**to_plain(fact), "unit": kinds[fact.name].unit}
             for fact in measured
@@ -150,7 +154,7 @@ class Tools:
 
     def resources(self) -> list[tuple[str, str, str]]:
         """(uri, name, media type) of everything that can be read without another question."""
-        reports = [(f"{SCHEME}report/{name}", name, "text/markdown") for name, _ in self._reports]
+        reports = [(f"{SCHEME}report/{name}", name, "text/markdown") for kind, name, _ in self._kept if kind == _REPORT]
         told = [(f"{SCHEME}statement/{each}", each, "application/json") for each in statements()]
         known = sorted(self._rules_for([]).remedies)
         return [*reports, *told, *((f"{SCHEME}remedy/{each}", each, "application/json") for each in known)]
@@ -159,21 +163,31 @@ class Tools:
         return self.root.find(path).relative_to(self.root.folder).as_posix()
 
     def _report(self, path: str) -> Report:
-        """The report on a profile, or the saved one of a file; made once while nothing in it changes."""
+        """The report on a profile, or the saved one of a file."""
         from advisor.compare import read_report
         from advisor.pipeline import Options, advise
 
         where = self.root.find(path)
-        key = (self._name(path), state_of(where))
-        if key not in self._reports:
+
+        def make() -> Report:
             rules, options = self._rules_for([str(where)]), Options(jobs=self._jobs)
             saved = where.suffix == ".json"
-            report = read_report(str(where), rules, options) if saved else advise([str(where)], rules, options)
-            self._reports[key] = report
-            while len(self._reports) > KEPT_REPORTS:
-                self._reports.popitem(last=False)
-        self._reports.move_to_end(key)
-        return self._reports[key]
+            return read_report(str(where), rules, options) if saved else advise([str(where)], rules, options)
+
+        return self._once(_REPORT, path, make)
+
+    def _once(self, kind: str, path: str, make: Callable[[], T]) -> T:
+        """What was made of a profile before, while nothing in it changes: following pages cost no second look."""
+        if not path:
+            return make()
+        key = (kind, self._name(path), state_of(self.root.find(path)))
+        if key not in self._kept:
+            self._kept[key] = make()
+            while len(self._kept) > KEPT:
+                self._kept.popitem(last=False)
+        self._kept.move_to_end(key)
+        made: T = self._kept[key]
+        return made
 
     def _rules_for(self, profiles: Sequence[str]) -> RuleSet:
         """The rules in force for these data; a configuration that lies with them is set aside as everywhere."""

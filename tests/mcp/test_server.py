@@ -251,20 +251,29 @@ def test_nothing_is_written(place):
     assert listing() == before
 
 
-def test_a_profile_that_changes_is_read_again(place, tmp_path):
+def test_a_profile_that_changes_is_read_again(place, tmp_path, monkeypatch):
     """Pages of one state come from one reading; a changed profile is another."""
+    import advisor.pipeline
     from advisor.mcp.places import Root
-    from advisor.mcp.tools import KEPT_REPORTS, Tools
+    from advisor.mcp.tools import KEPT, Tools
 
     root = tmp_path / "root"
-    for number in range(KEPT_REPORTS + 2):
+    for number in range(KEPT + 2):
         shutil.copytree(EXAMPLE, root / f"run{number}")
     tools = Tools(Root(root))
     first = tools._report("run0")
     assert tools._report("run0") is first and tools._report("./run0/../run0") is first
     next((root / "run0").rglob("step_trace_time.csv")).touch()
     assert tools._report("run0") is not first
-    assert len(tools._reports) <= KEPT_REPORTS
+    measured, measure = [], advisor.pipeline.measure
+    monkeypatch.setattr(advisor.pipeline, "measure", lambda *each: measured.append(1) or measure(*each))
+    pages = [tools.facts("run1", "step.", offset=offset, limit=5) for offset in (0, 5, 10)]
+    assert len(measured) == 1 and len({json.dumps(row) for each in pages for row in each["facts"]}) == 15
+    next((root / "run1").rglob("step_trace_time.csv")).touch()
+    assert tools.facts("run1", "step.", offset=0, limit=5) == pages[0] and len(measured) == 2
+    for number in range(KEPT + 2):
+        tools.facts(f"run{number}", "step.")
+    assert len(tools._kept) <= KEPT
 
 
 def test_questions_that_were_piped_in_are_answered(place):
