@@ -14,7 +14,7 @@ from advisor.facts.step.apart import FEWEST
 from advisor.facts.step.steps import steady
 from advisor.facts.step.times import STEPS, StepTimes
 from advisor.knowledge.measuring import limit
-from advisor.model import RUN, Fact
+from advisor.model import RUN, Fact, Subject
 
 STEADILY = limit("growth", "steadily")
 """Rank correlation of the steps' order and their lengths from which on they grow rather than vary."""
@@ -50,6 +50,15 @@ KINDS = (
     kind("step.growth_ranks", "text", "run", "ranks that the growth comes from, where their peers only wait for them",
          formula="fewer than half of the ranks, whose computing grows by half of what the step does, as that of the "
                  "middle rank does not", needs="steps|kernels"),
+    kind("step.growth_rank_count", "count", "run", "how many ranks these are, where each computes the same for longer",
+         needs="steps|kernels"),
+    kind("rank.growth_share", "ratio", "rank", "how much longer the only rank that the growth comes from computes in "
+         "the last steps than in the first", needs="steps|kernels"),
+    kind("rank.growth_us", "us", "rank", "what a step takes beyond the first ones because of it, on average",
+         formula="the lesser of its mean computing beyond that of the first quarter and step.growth_cost_us",
+         needs="steps|kernels"),
+    kind("rank.growth_kernel_ratio", "number", "rank", "how many times as long its same kernels take in the last steps "
+         "as in the first", needs="kernels"),
 )  # fmt: skip
 
 
@@ -137,12 +146,35 @@ def measure(run: Run, facts: FactSet) -> Iterator[Fact]:
         return
     first, last = _ends(lengths)
     yield from fact("step.growth_share", RUN, last / first - 1, *times[0].sources, samples=n)
-    yield from fact("step.growth_cost_us", RUN, max(float(lengths.mean()) - first, 0.0), *times[0].sources, samples=n)
+    cost = max(float(lengths.mean()) - first, 0.0)
+    yield from fact("step.growth_cost_us", RUN, cost, *times[0].sources, samples=n)
     computing = {rank: one.phases["computing"] for rank, one in known.items() if "computing" in one.phases}
-    if computing and last > first:
-        part, ranks = growing(computing, last - first)
-        yield from fact("step.growth_ranks", RUN, rank_list(tuple(ranks)) or None, *times[0].sources, samples=n)
-        yield from fact("step.growth_computing_share", RUN, part, *times[0].sources, samples=n)
+    if not computing or not last > first:
+        return
+    part, ranks = growing(computing, last - first)
+    yield from fact("step.growth_ranks", RUN, rank_list(tuple(ranks)) or None, *times[0].sources, samples=n)
+    yield from fact("step.growth_computing_share", RUN, part, *times[0].sources, samples=n)
+    if len(ranks) == 1:
+        course = run.each(COURSE).get(ranks[0])
+        paces = None if course is None else course.pace(steps)
+        yield from _of_one(ranks[0], computing[ranks[0]], paces, cost, known[ranks[0]])
+
+
+def _of_one(rank: int, us: Floats, pace: Floats | None, cost_us: float, one: StepTimes) -> Iterator[Fact]:
+    """The facts of the only rank that the steps grow by, from what it computes in each; none where its own kernels
+    tell that it has more and more to compute."""
+    begun, ended = _ends(us)
+    share = ended / begun - 1
+    subject, n = Subject("rank", str(rank), (rank,)), len(us)
+    if pace is not None and np.isfinite(pace).all():
+        slowly, slower = _ends(pace)
+        if slower / slowly - 1 < MOST * share:
+            return
+        yield from fact("rank.growth_kernel_ratio", subject, slower / slowly, *one.sources, samples=n)
+    yield from fact("step.growth_rank_count", RUN, 1, *one.sources, samples=n)
+    yield from fact("rank.growth_share", subject, share, *one.sources, samples=n)
+    beyond = max(float(us.mean()) - begun, 0.0)
+    yield from fact("rank.growth_us", subject, min(beyond, cost_us), *one.sources, samples=n)
 
 
 def growing(computing: Mapping[int, Floats], growth_us: float) -> tuple[float, list[int]]:

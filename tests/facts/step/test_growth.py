@@ -8,7 +8,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from advisor.facts.device.course import Course
-from advisor.facts.step.growth import common_speeds, growing, rises, same_kernels_slow_down, two_speeds
+from advisor.facts.step.growth import _of_one, common_speeds, growing, rises, same_kernels_slow_down, two_speeds
+from advisor.facts.step.times import StepTimes
 
 
 @given(st.integers(8, 40), st.floats(0.005, 0.1), st.floats(1.0, 1e6))
@@ -95,3 +96,17 @@ def test_growth_is_of_the_rank_that_all_wait_for(ranks: int, growth: float, scal
     part, named = growing(dict.fromkeys(range(ranks), hot), longer)
     assert named == [] and part == pytest.approx(1.0)
     assert growing(dict.fromkeys(range(ranks), steady), longer) == (0.0, [])
+
+
+@pytest.mark.parametrize(("kernels", "named"), [(1.55, True), (None, True), (1.2, False)])
+def test_one_card_that_slows_down_is_told_from_one_that_gets_more_to_compute(kernels, named) -> None:
+    """Its same kernels slow down as its computation grows; where nothing tells, it is the likelier of the two."""
+    hot = 48e3 * (1 + 0.55 * np.arange(8) / 7)
+    pace = None if kernels is None else np.linspace(1, kernels, 8)
+    one = StepTimes(tuple(map(str, range(8))), hot, {"computing": hot}, "steps")
+    told = {fact.name: fact for fact in _of_one(1, hot, pace, 12e3, one)}
+    assert ("rank.growth_us" in told) == named == ("step.growth_rank_count" in told)
+    if named:
+        assert told["rank.growth_us"].value == pytest.approx(48e3 * 0.55 * 3 / 7)
+        assert told["rank.growth_us"].subject.ranks == (1,)
+        assert told["rank.growth_share"].value == pytest.approx(0.55 * 6 / (7 + 0.55 * 0.5))
