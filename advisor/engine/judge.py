@@ -109,6 +109,7 @@ def decide(
     """Findings with their roles, and the outcome of every rule. `given` findings are taken as reached already."""
     catalogue = known_facts() if catalogue is None else catalogue
     done, name, problems = _judged(rules, facts, catalogue, list(given), engine)
+    owned = frozenset(rule.id for rule in rules.rules if rule.owned)
     together = frozenset(rule.id for rule in rules.rules if rule.together)
     findings = assign_roles(
         merge(
@@ -117,6 +118,7 @@ def decide(
             {subject: fact.value for subject, fact in facts.of("rank.alike").items() if isinstance(fact.value, tuple)},
             together,
             stages_of(facts),
+            owned,
         ),
         {r.id: tuple((e.verdict, e.on) for e in r.explains) for r in rules.rules},
         {r.id: r.kind for r in rules.rules},
@@ -124,7 +126,7 @@ def decide(
         {rule.id for rule in rules.rules if rule.kind == "cause" and rule.saving is None},
         members_of(done.findings, together),
         {(r.id, e.verdict) for r in rules.rules for e in r.explains if e.apart},
-        {rule.id for rule in rules.rules if rule.owned},
+        owned,
     )
     return Verdicts(findings, done.checks(), name, problems + done.problems)
 

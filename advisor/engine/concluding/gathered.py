@@ -87,6 +87,23 @@ def _one(group: Sequence[Finding], stages: Mapping[int, str]) -> Finding:
     )
 
 
+def with_others_owned(first: Finding, group: Sequence[Finding], owned: Collection[str]) -> Finding:
+    """The finding that stands for a group of one verdict and subject, where others of the group lose time of their own,
+    measured under its owner: they are no witnesses of one loss, so each is told, and the gains add up."""
+    others = [f for f in group if f.rule in owned and f.rule != first.rule] if first.rule in owned else []
+    if not others:
+        return first
+    title, message, basis = first.title, first.message, first.saving.basis if first.saving else None
+    for other in others:
+        title = both("summary.apart", first=title, second=other.title)
+        message = both("summary.sentences", first=message, second=other.message)
+        if basis is not None and other.saving is not None:
+            basis = both("summary.apart", first=basis, second=other.saving.basis)
+    saving = _sum([(f.subject, f.saving) for f in (first, *others) if f.saving], {})
+    saving = replace(saving, basis=basis) if saving is not None and basis is not None else saving
+    return replace(first, title=title, message=message, saving=saving)
+
+
 def _measured(finding: Finding) -> float:
     """What its first clause saw of its own subject: of findings of one rule that promise nothing, the largest tells
     most. What it saw of the run is the same for all of them."""

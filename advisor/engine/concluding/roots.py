@@ -13,7 +13,7 @@ from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import replace
 from typing import Any, TypeVar
 
-from advisor.engine.concluding.gathered import Members, gathered_in_one, origin_of
+from advisor.engine.concluding.gathered import Members, gathered_in_one, origin_of, with_others_owned
 from advisor.engine.concluding.remainders import remainder
 from advisor.engine.concluding.suspected import is_suspect, suspected
 from advisor.knowledge.savings import unowned_part
@@ -33,8 +33,10 @@ def merge(
     origins: Mapping[Subject, tuple[int, ...]] | None = None,
     together: Collection[str] = (),
     stages: Mapping[int, str] | None = None,
+    owned: Collection[str] = (),
 ) -> list[Finding]:
-    """One finding per verdict and subject: the surest stands, the others add evidence, remedies and references. What a
+    """One finding per verdict and subject: the surest stands, the others add evidence, remedies and references, and
+    those of `owned` rules, whose time was measured under its owner, what they say and save as well. What a
     `general` rule says stands only where no other rule says more, and the surest not where another one that is no mere
     suspicion loses clearly more: it is about a part of that.
 
@@ -65,7 +67,10 @@ def merge(
             key = (finding.verdict, "rank", gathered[key])
             leading |= {(finding.rule, key)} if whole else set()
         groups.setdefault(key, []).append(finding)
-    merged = [_merged(group, general, {rule for rule, of in leading if of == key}) for key, group in groups.items()]
+    merged = [
+        with_others_owned(_merged(group, general, {rule for rule, of in leading if of == key}), group, owned)
+        for key, group in groups.items()
+    ]
     return gathered_in_one(merged, together, stages)
 
 

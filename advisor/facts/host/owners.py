@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from advisor.basics.arrays import Ints, Mask
-from advisor.basics.intervals import Intervals, covered, measure, union
+from advisor.basics.intervals import Intervals, clip, covered, measure, union
 from advisor.knowledge.measuring import limit
 from advisor.sources.streams.trace import COPIES_BACK, SYNCHRONISES, Trace
 
@@ -85,6 +85,13 @@ class Owners:
             if not self._always(name, 1.0):
                 lasts[host.names[name]] = lasts.get(host.names[name], 0.0) + float(overlap[one]) / 1000
         return lasts if (end - start) * COVERS <= 1000 * sum(lasts.values()) else {}
+
+    def events(self, name: str, start: int, end: int) -> Intervals:
+        """When the host is in events of this name, within a stretch."""
+        host = self._host
+        chosen = np.flatnonzero((host.start < end) & (host.end > start))
+        chosen = chosen[host.name[chosen] == host.names.index(name)]
+        return clip(union(host.start[chosen], host.end[chosen]), start, end)
 
     def _copied(self, start: int | Ints, end: int | Ints) -> Any:
         """How long copies between memories run in each of these times, ns."""

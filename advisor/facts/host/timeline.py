@@ -3,20 +3,21 @@
 
 from __future__ import annotations
 
-import re
 from collections import Counter, defaultdict
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 
 import numpy as np
 
-from advisor.basics.arrays import Floats
+from advisor.basics.arrays import Floats, Ints
 from advisor.basics.intervals import union
 from advisor.basics.units import rank_list
 from advisor.facts.base import FactSet, Family, Reduction, Run, fact, kind
 from advisor.facts.cluster.peers import held_by_most
 from advisor.facts.device.clock import clock_of, felt_drop
 from advisor.facts.device.kernel_time import Timeline, busy, idle_stretches, sums, timeline_of
+from advisor.facts.host.functions import GC, Function, function_facts, functions_of
+from advisor.facts.host.functions import KINDS as FUNCTION_KINDS
 from advisor.facts.host.graph_calls import own_code_us
 from advisor.facts.host.loader_waits import loader_waits
 from advisor.facts.host.owners import COVERS, Owners
@@ -42,8 +43,6 @@ _SHOWN = 3
 """As many names of functions are told."""
 LONG_US = limit("launches", "long_us")
 """An idle stretch this long is no launch that came late: the host did something else, or nothing."""
-
-_GC = re.compile(r"^(gc|Garbage ?Collect.*|.*\bgc\.collect\b.*|GC::.*)$", re.IGNORECASE)
 
 _BOTH = "run rank"
 KINDS = (
@@ -100,6 +99,7 @@ KINDS = (
         "part of the ten longest stretches that they cover",
         needs="trace",
     ),
+    *FUNCTION_KINDS,
     kind("timeline.gc_us", "us", _BOTH, "time per step in which Python collected garbage", needs="trace"),
     kind("timeline.gc_share", "ratio", _BOTH, "the same, share of the step", needs="trace"),
     kind(
@@ -238,6 +238,8 @@ class Idle:
     synchronised_us: Floats | None = None
     loader_within_us: Floats | None = None
     """The part of `loader_us` between kernels of the step."""
+    functions: tuple[Function, ...] = ()
+    """Functions of the host in which it idles."""
 
 
 IDLE = Reduction("timeline", Idle)
@@ -282,7 +284,17 @@ def reduce(rank: Rank) -> Idle | None:
         None if trace is None else felt_drop(trace, timeline),
         None if trace is None else synchronised_us(trace, start, end, step, steps, LONG_US),
         None if waits is None else waits.within_us,
+        _functions(trace, owners, gaps, (start, end, step), windows.end),
     )
+
+
+def _functions(
+    trace: Trace | None, owners: Owners | None, gaps: tuple[Gap, ...], idle: tuple[Ints, Ints, Ints], last: Ints
+) -> tuple[Function, ...]:
+    if trace is None or owners is None:
+        return ()
+    longest = [(gap.start_ns, gap.start_ns + round(gap.length_us * 1000)) for gap in gaps if gap.length_us >= LONG_US]
+    return functions_of(trace, owners, longest, idle, last, LONG_US)
 
 
 def _from_lanes(rank: Rank) -> Idle | None:
@@ -309,6 +321,7 @@ def _from_lanes(rank: Rank) -> Idle | None:
         clock_of(trace, running), found.sources,
         synchronised_us=synchronised_us(trace, start, end, step, steps, LONG_US),
         loader_within_us=None if waits is None else waits.within_us,
+        functions=_functions(trace, owners, gaps, (start, end, step), last),
     )  # fmt: skip
 
 
@@ -333,7 +346,7 @@ def _collections(timeline: Timeline, trace: Trace) -> Floats | None:
     """How long Python collects garbage in each window, microseconds; not before the first kernel of all, which ends no
     window."""
     host = trace.host
-    names = np.array([bool(_GC.match(name)) for name in host.names], bool)
+    names = np.array([bool(GC.match(name)) for name in host.names], bool)
     if not names.any():
         return None
     windows, kernels = timeline.windows, timeline.kernels
@@ -419,7 +432,11 @@ def measure(run: Run, facts: FactSet) -> Iterator[Fact]:
     yield from _stall_facts(run, found, parts, facts.number("step.time_us", RUN))
     gaps = [(r, gap) for r, idle in found.items() for gap in _steady_gaps(idle, scale(run, r, idle.steps).chosen)]
     gaps.sort(key=lambda of_rank: -of_rank[1].length_us)
-    yield from _gap_facts(RUN, [gap for _, gap in gaps], first.sources)
+    of_run = list(_gap_facts(RUN, [gap for _, gap in gaps], first.sources))
+    yield from of_run
+    owner = next((str(one.value) for one in of_run if one.name == "timeline.gap_owner"), None)
+    functions = {rank: (idle.steps, idle.functions) for rank, idle in found.items()}
+    yield from function_facts(run, functions, owner, facts.number("step.time_us", RUN), first.sources)
     if gaps and len(found) > 1:
         yield from fact("timeline.longest_gap_rank", RUN, str(gaps[0][0]), *first.sources)
 

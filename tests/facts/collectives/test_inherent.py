@@ -5,10 +5,11 @@ from __future__ import annotations
 from dataclasses import replace
 from pathlib import Path
 
+import numpy as np
 import pytest
 from clusters import SMALL, facts_of
 
-from advisor.facts.collectives.inherent import link_limit
+from advisor.facts.collectives.inherent import link_limit, links_at_once
 from advisor.model import RUN
 from advisor.pipeline import Options, advise, measure
 from advisor.ruleset.files.loader import load_rules
@@ -62,3 +63,12 @@ def test_experts_exchange_tokens_and_redistribute_nothing(tmp_path: Path) -> Non
     assert "sharding-redistribution" not in {f.verdict for f in report.findings}
     told = [f.message.en for f in report.findings if f.rule == "COMM010"]
     assert told and "exchange of tokens" in told[0]
+
+
+def test_many_barriers_do_not_tell_how_many_links_move_at_once() -> None:
+    """Fifteen barriers of a few bytes, whose times are the files' last digit, beside six collectives over three links
+    at once: the time is in the six, and so is the answer."""
+    links_us = np.array([0.001] * 15 + [3500.0] * 6)
+    moving_us = np.array([0.00018] * 15 + [1166.7] * 6)
+    assert links_at_once(links_us, moving_us) == pytest.approx(3.0, rel=0.01)
+    assert links_at_once(links_us[:0], moving_us[:0]) == 1.0

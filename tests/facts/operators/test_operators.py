@@ -730,3 +730,14 @@ def test_nothing_is_a_share_of_a_step_that_its_kernels_contradict(tmp_path: Path
     assert not any(facts.has(name) for name in ("operator_type.step_share", "operator.step_share"))
     assert facts.has("operator_type.compute_share")
     assert len(measured.problems) == 1 and "contradicts kernel_details.csv" in measured.problems[0].problem
+
+
+def test_products_of_another_data_type_are_slow_for_another_reason() -> None:
+    """Half-precision products of an odd size and even ones in float32: the odd size costs its own excess, and what the
+    data type costs is told as that."""
+    even, odd = cube("2048,2048;2048,2048", "2048,2048"), cube("2047,2047;2047,2049", "2047,2049")
+    full = cube("2048,2048;2048,2048", "2048,2048", dtype="FLOAT")
+    alone = slow_case([even, odd], [10, 10], [1000.0, 9000.0])
+    both = slow_case([even, odd, full], [10, 10, 10], [1000.0, 9000.0, 8000.0])
+    assert alone is not None and both is not None
+    assert both.excess_us == pytest.approx(alone.excess_us) and both.dtype == odd.input_dtypes

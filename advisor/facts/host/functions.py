@@ -1,0 +1,155 @@
+"""Idle time by what the host was in during it, interval by interval: every instant of a stretch has one owner (S38)."""
+
+from __future__ import annotations
+
+import re
+from collections import defaultdict
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+
+import numpy as np
+
+from advisor.basics.arrays import Floats, Ints
+from advisor.basics.intervals import Intervals, complement, covered, subtract, union
+from advisor.basics.units import rank_list
+from advisor.facts.base import Run, fact, kind
+from advisor.facts.device.kernel_time import sums
+from advisor.facts.host.owners import Owners
+from advisor.facts.host.pace import LOADER
+from advisor.facts.operators.operators import scale
+from advisor.facts.recording.limits import section
+from advisor.model import RUN, Fact, Source
+from advisor.sources.streams.trace import COPIES_BACK, SYNCHRONISES, Trace
+
+GC = re.compile(r"^(gc|Garbage ?Collect.*|.*\bgc\.collect\b.*|GC::.*)$", re.IGNORECASE)
+"""Python's search for garbage."""
+_CALLS = re.compile(r"@|malloc|(?<![a-z])free|compile", re.IGNORECASE)
+"""Calls of the runtime, for memory and for compilation: rules of their own say what these are about."""
+_SHOWN = 3
+"""As many names of functions are told."""
+
+KINDS = (
+    kind(
+        "timeline.function_stall_us",
+        "us",
+        "run",
+        "what functions of the host, other than the one that owns most of the long stretches, cost a step: the device "
+        "idles while the host is in them, in no data loader and in no garbage collection",
+        formula="mean over steps of the highest rank's long idle stretches ∩ host events of these functions",
+        needs="trace",
+    ),
+    kind("timeline.function_stall_share", "ratio", "run", "the same, share of the step", needs="trace"),
+    kind("timeline.function_names", "text", "run", "the longest of these functions", needs="trace"),
+    kind("timeline.function_count", "count", "run", "how many functions they are", needs="trace"),
+    kind(
+        "timeline.function_ranks", "text", "run", "the ranks on which they run, where others hardly do", needs="trace"
+    ),
+)
+
+
+@dataclass(frozen=True)
+class Function:
+    """What one rank's device idles in a function of the host, in long stretches; microseconds."""
+
+    name: str
+    us: Floats
+    """One value a step."""
+
+
+def functions_of(
+    trace: Trace,
+    owners: Owners,
+    longest: list[tuple[int, int]],
+    idle: tuple[Ints, Ints, Ints],
+    last: Ints,
+    least_us: float,
+) -> tuple[Function, ...]:
+    """Who shares the `idle` stretches (start, end, step; ns) of at least so long: the functions that own one of the
+    `longest`, or a part of it. An instant belongs to the loader or to garbage collection first, then to the function
+    whose events are shortest, for it says what is done. Windows end at `last`."""
+    host = trace.host
+    own = {name for start, end in longest for name in _names(owners, start, end, least_us)}
+    own = {name for name in own if not _of_a_rule(name)}
+    if not own:
+        return ()
+    numbers = {name: at for at, name in enumerate(host.names) if name in own}
+    mean = {name: float((host.end - host.start)[host.name == at].mean()) for name, at in numbers.items()}
+    start, end, step = (of[idle[1] - idle[0] >= 1000 * least_us] for of in idle)
+    taken = np.array([bool(LOADER.search(name) or GC.match(name)) for name in host.names], bool)[host.name]
+    claimed: Intervals = union(host.start[taken], host.end[taken])
+    found = []
+    for name in sorted(own, key=lambda name: (mean[name], name)):
+        chosen = host.name == numbers[name]
+        events = union(host.start[chosen], host.end[chosen])
+        free = subtract(events, claimed)
+        claimed = union(np.concatenate((claimed[0], events[0])), np.concatenate((claimed[1], events[1])))
+        found.append(Function(name, _per_step(free, start, end, step, last)))
+    return tuple(found)
+
+
+def _of_a_rule(name: str) -> bool:
+    return any(one.search(name) for one in (LOADER, GC, SYNCHRONISES, COPIES_BACK, _CALLS))
+
+
+def _names(owners: Owners, start: int, end: int, least_us: float) -> set[str]:
+    """Who owns the stretch, and who owns what that leaves of it."""
+    name, _ = owners.of(start, end)
+    if name is None:
+        return set()
+    if not name:
+        return set(owners.several(start, end))
+    low, high = complement(owners.events(name, start, end), start, end)
+    left = [(a, b) for a, b in zip(low.tolist(), high.tolist(), strict=True) if b - a >= 1000 * least_us]
+    return {name}.union(*(_names(owners, a, b, least_us) for a, b in left))
+
+
+def _per_step(free: Intervals, start: Ints, end: Ints, step: Ints, last: Ints) -> Floats:
+    """Microseconds of each step's stretches; not of the last step's where most lies before a step's first kernel, which
+    ends the window before: nothing follows the last."""
+    us = (covered(free, end) - covered(free, start)) / 1000
+    found = sums(step, us, len(last))
+    if len(last) > 1 and 2 * us[end >= last[step]].sum() > us.sum():
+        found[-1] = np.nan
+    return found
+
+
+def function_facts(
+    run: Run,
+    found: Mapping[int, tuple[tuple[str, ...], tuple[Function, ...]]],
+    owner: str | None,
+    step_us: float | None,
+    sources: tuple[Source, ...],
+) -> Iterator[Fact]:
+    """What functions other than the `owner` of most of the long stretches cost a step that all ranks take together: the
+    mean over steps of the highest rank. `found` has the steps and functions of each rank."""
+    by_step: dict[str, list[float]] = defaultdict(list)
+    names: dict[str, float] = defaultdict(float)
+    means = dict.fromkeys(found, 0.0)
+    for rank, (steps, functions) in found.items():
+        per = scale(run, rank, steps)
+        part = float(per.chosen.sum()) / per.steps
+        others = [each for each in functions if each.name[:200] != owner]
+        if not others:
+            continue
+        for each in others:
+            of_chosen = each.us[per.chosen.astype(bool)]
+            names[each.name] += float(np.nansum(of_chosen))
+        rows = np.array([each.us for each in others])
+        total = np.where(np.isnan(rows).all(axis=0), np.nan, np.nansum(rows, axis=0))
+        chosen = [i for i in np.flatnonzero(per.chosen).tolist() if np.isfinite(total[i])]
+        for i in chosen:
+            by_step[steps[i]].append(part * float(total[i]))
+        means[rank] = part * float(total[chosen].mean()) if chosen else 0.0
+    stall = float(np.mean([max(values) for values in by_step.values()])) if by_step else 0.0
+    if stall <= 0:
+        return
+    yield from fact("timeline.function_stall_us", RUN, stall, *sources, samples=len(by_step))
+    if step_us:
+        yield from fact("timeline.function_stall_share", RUN, stall / step_us, *sources, samples=len(by_step))
+    idling = [(name, us) for name, us in sorted(names.items(), key=lambda each: (-each[1], each[0])) if us > 0]
+    shown = ", ".join(name[:60] for name, _ in idling[:_SHOWN])
+    yield from fact("timeline.function_names", RUN, shown, *sources)
+    yield from fact("timeline.function_count", RUN, len(idling), *sources)
+    least = section("idle_places")["alike"] * max(means.values())
+    ranks = tuple(rank for rank, mean in means.items() if mean >= least)
+    yield from fact("timeline.function_ranks", RUN, rank_list(ranks) if len(ranks) < len(means) else None, *sources)
