@@ -81,7 +81,7 @@ def _parts(old: FactTable, new: FactTable, parts: Sequence[str], before: float, 
     *lines, rest = _shared([*lines, _rest(Role.PART, "", before, after, lines)], 1.0, after - before)
     for line in lines:
         yield line
-        if line.share >= settings().limits["account_share"]:
+        if abs(line.share) >= settings().limits["account_share"]:
             yield from _members(line, old, new)
             yield from _seen_at(line, old, new)
     if parts:
@@ -97,14 +97,16 @@ def _shared(lines: Sequence[Change], whole: float, change: float) -> list[Change
 
 
 def _members(part: Change, old: FactTable, new: FactTable) -> Iterator[Change]:
-    """The largest of those who changed as the part did, and everything else: together they are the part's change. Of
-    several ways to divide it the one that leaves least unnamed."""
+    """The largest of those who changed as the part did, the one that changed most against them, and everything else:
+    together they are the part's change. Of several ways to divide it the one that leaves least unnamed."""
     limits = settings().limits
     found = []
     for way in settings().members.get(part.part, ()):
         lines = _renamed([line for fact in way for line in _each(Role.MEMBER, part.part, fact, old, new)])
+        lines.sort(key=lambda line: -abs(line.difference))
         telling = [line for line in lines if line.difference / part.difference >= limits["account_share"]]
-        shown = sorted(telling, key=lambda line: -abs(line.difference))[: int(limits["accounts_shown"])]
+        against = [line for line in lines if line.difference / part.difference <= -limits["account_share"]]
+        shown = [*telling[: int(limits["accounts_shown"])], *against[:1]]
         if shown:
             found.append([*shown, _rest(Role.MEMBER, part.part, part.before, part.after, shown)])
     if found:

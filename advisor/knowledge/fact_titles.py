@@ -43,4 +43,9 @@ def fact_title(name: str, lang: str) -> str:
     title = fact_titles().get(name)
     if title is None:
         return name
-    return (reworded(title) if _STEPLESS.get() else title).get(lang)
+    return as_recorded(title).get(lang)
+
+
+def as_recorded(text: Text) -> Text:
+    """The text as the report at hand speaks: of the recording where nothing in it marks steps."""
+    return reworded(text) if _STEPLESS.get() else text

@@ -13,6 +13,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from advisor.compare import compare, read_report
+from advisor.compare.changes import Role as ChangeRole
 from advisor.compare.effects import judge_expectation
 from advisor.compare.metrics import noise_of_step
 from advisor.model import (
@@ -414,6 +415,31 @@ def test_renamed_operators_are_one_line():
     ]
 
 
+def _typed(step: float, computing: float, **types: float) -> Report:
+    side = report({"step.time_us": step, "step.computing_us": computing})
+    told = [Fact("operator_type.time_us", Subject("operator_type", name), us) for name, us in types.items()]
+    return replace(side, facts=(*side.facts, *told))
+
+
+def test_what_grew_while_its_part_shrank_is_named():
+    """A fused kernel is taken apart: it is gone, and the products that do its work now take longer. Both are told, and
+    with the rest they are the part's change."""
+    before = _typed(5000.0, 4900.0, Ffn=2400.0, MatMulV2=1000.0, Add=1500.0)
+    after = _typed(4000.0, 3900.0, MatMulV2=1800.0, Add=2100.0)
+    part, *members = compare(before, after).accounts
+    named = {line.subject.id: line.difference for line in members if line.subject != RUN}
+    assert named["MatMulV2"] == 800.0 and named["Ffn"] == -2400.0
+    assert sum(line.difference for line in members if line.role is not ChangeRole.PART) == part.difference
+
+
+def test_a_part_that_moved_against_the_change_is_opened():
+    """The step became shorter although computing became longer: what in computing did is said."""
+    before = _typed(5000.0, 2000.0, MatMulV2=1000.0, Index=1000.0)
+    after = _typed(4000.0, 2400.0, MatMulV2=1000.0, Index=1400.0)
+    lines = compare(before, after).accounts
+    assert {line.subject.id: line.difference for line in lines if line.subject != RUN} == {"Index": 400.0}
+
+
 def test_more_calls_of_the_same_shapes_are_more_work_and_no_other_shapes():
     """Two more layers: which of two shapes is costliest changes by itself, and the number of kernels says why."""
     sides = []
@@ -467,8 +493,19 @@ def test_recordings_without_steps_are_not_compared_per_step():
     """Two benchmarks of a kernel have no steps: what became shorter is the recording."""
     sides = [report({"step.time_us": us}) for us in (25200.0, 10200.0)]
     sides = [replace(side, profile=replace(side.profile, has_steps=False)) for side in sides]
-    said = compare(*sides).headline.en
+    comparison = compare(*sides)
+    said = comparison.headline.en
     assert "recording 25.2" in said and "step" not in said
+    assert "length of the recording" in render(comparison, "text")
+    assert "step" not in render(comparison, "text").lower()
+
+
+def test_a_promise_nobody_measured_shows_no_figures():
+    """Two dashes and an arrow tell nothing: it says that neither side measured the fact."""
+    verify = Verify("operator.transfer_us", "falls")
+    before = report({"step.time_us": 900.0}, (finding("slow", verify=verify),))
+    page = render(compare(before, report({"step.time_us": 800.0})), "text")
+    assert "Neither side measured" in page and "– →" not in page
 
 
 @pytest.mark.parametrize(("jitter", "count"), [(1e200, 5), (0.1, -3), (-1e200, 1)])

@@ -164,6 +164,21 @@ def test_evidence_names_the_alternative_that_was_breached() -> None:
     assert seen == {"step.idle_share": "> 0.1"}
 
 
+def test_evidence_is_what_the_condition_rests_on() -> None:
+    """The limit stands at the fact that is compared, not at the one it is multiplied by; a factor of one that comes of
+    something unmeasured changes nothing, and what it rests on is no evidence."""
+    made = rule("let:\n  beside: 1 - or_else(step.exposed_share, 0)\nwhen: [beside * step.idle_share > 0.1]")
+
+    def seen(exposed: float) -> list[str]:
+        found = facts({"step.idle_share": 0.5, "step.exposed_share": exposed})
+        told = evidence(Scope(made, RUN, found, CATALOGUE))
+        assert [bool(each.condition) for each in told] == [True] + [False] * (len(told) - 1)
+        return [each.fact for each in told]
+
+    assert seen(0.0) == ["step.idle_share"]
+    assert seen(0.4) == ["step.idle_share", "step.exposed_share"]
+
+
 def test_the_trace_shows_silent_clauses_too() -> None:
     """`explain` shows why a rule did not fire: each clause with the value it saw."""
     made = rule("when: [step.time_us > 5e6, run.world_size > 2]")

@@ -15,7 +15,7 @@ from advisor.compare.changes import Change, Role, is_rounding
 from advisor.compare.effects import NOT_COMPARABLE, NOT_RUN
 from advisor.compare.model import Cause, Comparison, Effect, Matched, Metric, Obstacle
 from advisor.engine.concluding.summary import named
-from advisor.knowledge.fact_titles import fact_title, titles_of
+from advisor.knowledge.fact_titles import as_recorded, fact_title, titles_of
 from advisor.knowledge.words import both, word
 from advisor.model import LANGUAGES, RUN, Finding, Subject, Text, Value
 from advisor.render.escaping import printable
@@ -66,10 +66,11 @@ def _rows(comparison: Comparison, lang: str) -> list[tuple[str, str, str, str]]:
 
 
 def _obstacle_line(obstacle: Obstacle, lang: str) -> str:
-    return word(
-        lang, "comparison.obstacle_blocks" if obstacle.blocks else "comparison.obstacle",
+    said = both(
+        "comparison.obstacle_blocks" if obstacle.blocks else "comparison.obstacle",
         what=both(f"differences.{obstacle.what}"), before=obstacle.before, after=obstacle.after, why=obstacle.why,
     )  # fmt: skip
+    return as_recorded(said).get(lang)
 
 
 def _cause_line(cause: Cause, lang: str) -> str:
@@ -84,7 +85,7 @@ def change_line(line: Change, title: Text, lang: str) -> str:
     """ "operator type MatMul: 10 ms → 15 ms (+5 ms, 62 % of the change)"; `title` is the part's."""
     name: Text | str = title
     if line.rest:
-        name = both(f"comparison.rest_of_{'step' if line.role is Role.PART else 'part'}")
+        name = as_recorded(both(f"comparison.rest_of_{'step' if line.role is Role.PART else 'part'}"))
     elif line.subject != RUN:
         name = where(line.subject, lang)
     before, after = show_apart(line.before, line.after, "us", MEASURED)
@@ -133,8 +134,10 @@ def _severities(values: Sequence[str], lang: str) -> str:
 
 
 def _effect_line(effect: Effect, lang: str) -> str:
+    measured = effect.before is not None or effect.after is not None
     line = word(
-        lang, "comparison.effect", finding=effect.finding.id, remedy=effect.remedy.title,
+        lang, "comparison.effect" if measured else "comparison.effect_unmeasured",
+        finding=effect.finding.id, remedy=effect.remedy.title,
         outcome=both(f"comparison.{effect.outcome}"), fact=fact_title(effect.fact, lang),
         before=_value(effect.before, effect.unit),
         after=_value(effect.after, effect.unit), expect=both(f"expectations.{effect.expect}"),
@@ -151,7 +154,8 @@ def _sections(comparison: Comparison, lang: str) -> Iterator[tuple[str, list[str
     told = [_cause_line(c, lang) for c in comparison.causes]
     step = comparison.metric("step.time_us") or comparison.metric("data.step_us")
     if comparison.unattributed_us is not None and step is not None and (not told or _matters(comparison, step)):
-        told.append(word(lang, "comparison.unattributed", change=signed(comparison.unattributed_us, "us")))
+        unexplained = both("comparison.unattributed", change=signed(comparison.unattributed_us, "us"))
+        told.append(as_recorded(unexplained).get(lang))
     yield word(lang, "comparison.causes"), told
     yield word(lang, "comparison.accounts"), account_lines(comparison, lang)
     for state in ("new", "remaining", "unjudged", "resolved"):

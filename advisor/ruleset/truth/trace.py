@@ -11,6 +11,7 @@ from advisor.model import Evidence, Subject
 from advisor.ruleset.language.conditions import All, AnyOf, Condition, CountOf, FindingIs, Leaf, Negation, push_down
 from advisor.ruleset.language.dimensions import Dimensions
 from advisor.ruleset.language.expression import (
+    Arithmetic,
     Call,
     Compare,
     Expr,
@@ -192,11 +193,14 @@ def unit_of(scope: Scope, expr: Expr) -> str:
 
 
 def _observe(scope: Scope, expr: Expr) -> tuple[Evidence, ...]:
-    """The measured facts an expression mentions, `let` names looked through."""
+    """The measured facts an expression mentions, then those behind its `let` names. A name that multiplies by one
+    changes nothing, and what it rests on is no evidence of anything."""
     found: list[Evidence] = []
+    behind: list[Evidence] = []
+    idle = _idle_factors(scope, expr)
     for part in walk(expr):
-        if isinstance(part, Name) and part.name in scope.rule.let:
-            found.extend(_observe(scope, scope.rule.let[part.name]))
+        if isinstance(part, Name) and part.name in scope.rule.let and part.name not in idle:
+            behind.extend(_observe(scope, scope.rule.let[part.name]))
         if not isinstance(part, FactRef):
             continue
         try:
@@ -207,4 +211,15 @@ def _observe(scope: Scope, expr: Expr) -> tuple[Evidence, ...]:
             source = fact.sources[0] if fact.sources else None
             unit = scope.catalogue[part.fact].unit
             found.append(Evidence(part.fact, fact.value, unit, "", fact.subject, source, fact.sources[1:]))
-    return tuple(dict.fromkeys(found))
+    return tuple(dict.fromkeys([*found, *behind]))
+
+
+def _idle_factors(scope: Scope, expr: Expr) -> set[str]:
+    """The names in an expression that multiply something by one."""
+    factors = (
+        factor
+        for part in walk(expr)
+        if isinstance(part, Arithmetic) and part.op == "*"
+        for factor in (part.left, part.right)
+    )
+    return {factor.name for factor in factors if isinstance(factor, Name) and scope.value(factor) == 1}
