@@ -13,7 +13,7 @@ import numpy as np
 
 from advisor.basics.arrays import Floats, Ints, Mask
 from advisor.basics.intervals import EMPTY, Intervals, complement, longest_gaps, union
-from advisor.facts.operators.kinds import AICPU_CORES
+from advisor.facts.operators.kinds import AICPU_CORES, is_fused_exchange
 from advisor.facts.recording.counts import is_cut, lacks_computing
 from advisor.facts.recording.limits import section
 from advisor.facts.recording.overhang import tell_crowd, tell_waits
@@ -43,11 +43,17 @@ def is_collective(name: str) -> bool:
     return _COLLECTIVE.match(name) is not None
 
 
+def _exchanges_on_aicpu(kind: str) -> bool:
+    """Whether an AI CPU task carries out an exchange: a collective's server, or the other half of a kernel that
+    computes and exchanges in one, whose products no AI CPU computes."""
+    return _ON_AICPU.fullmatch(kind) is not None or is_fused_exchange(kind)
+
+
 def is_communication(signature: Signature, name: str = "") -> bool:
     """Whether a kernel is a collective or point-to-point operation."""
     if signature.core.upper() in _COMMUNICATION_CORES or is_collective(signature.type):
         return True
-    if signature.core.upper() in AICPU_CORES and _ON_AICPU.fullmatch(signature.type):
+    if signature.core.upper() in AICPU_CORES and _exchanges_on_aicpu(signature.type):
         return True
     if signature.core:
         return signature.type.endswith(_COMMUNICATION_END)

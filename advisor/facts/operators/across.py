@@ -42,6 +42,29 @@ def measure_across(found: Mapping[int, Operators]) -> Iterator[Fact]:
         yield from fact("rank.same_calls_high", subject, float(ratio[order[high]]), *o.sources, samples=len(shared))
 
 
+def measure_waits_inside(found: Mapping[int, Operators], steps: Mapping[int, float]) -> Iterator[Fact]:
+    """By how much the others' kernels that exchange inside outlast those of the rank whose own are shortest: whoever
+    comes last to an exchange waits for nobody in it. `steps`: over how many steps a rank's sums go."""
+    inside = {rank: _exchanging(o) for rank, o in found.items()}
+    if len(found) < 2 or len({tuple((name, calls) for name, (calls, _) in i.items()) for i in inside.values()}) > 1:
+        return  # other calls are other work
+    took = {rank: sum(us for _, us in i.values()) / steps[rank] for rank, i in inside.items()}
+    last = min(took, key=took.__getitem__)
+    others = float(np.median([us for rank, us in took.items() if rank != last]))
+    if took[last] and others > took[last]:
+        subject = Subject("rank", str(last), (last,))
+        yield from fact("rank.waited_for_inside_us", subject, others - took[last], *found[last].sources)
+
+
+def _exchanging(o: Operators) -> dict[str, tuple[float, float]]:
+    """Type -> (calls, microseconds) of what computes and exchanges in one."""
+    return {
+        name: (float(row.count.sum()), float(row.total_us.sum()))
+        for name, row in sorted(o.types.items())
+        if is_fused_exchange(name) and not row.communication
+    }
+
+
 def _calls(o: Operators) -> dict[str, tuple[float, float]]:
     """Type -> (calls, microseconds) of all that was recorded; those in which no rank waits for another one."""
     return {

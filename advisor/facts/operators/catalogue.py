@@ -284,6 +284,15 @@ KINDS = (
         needs=_NEEDS,
     ),
     kind("rank.same_calls_high", "number", "rank", "… and at most", needs=_NEEDS),
+    kind(
+        "rank.waited_for_inside_us",
+        "us",
+        "rank",
+        "where its kernels that exchange inside are the shortest of all ranks', as many calls: by how much the others' "
+        "outlast them a step, waiting for it",
+        formula="median of the other ranks − own",
+        needs=_NEEDS,
+    ),
     kind("operators.compute_us", "us", _BOTH, "summed duration of computing kernels per step", needs=_NEEDS),
     kind(
         "operators.exchange_us",

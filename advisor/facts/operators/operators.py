@@ -13,7 +13,7 @@ import numpy as np
 from advisor.basics.arrays import Floats
 from advisor.basics.units import rank_list, show
 from advisor.facts.base import FactSet, Family, Run, fact
-from advisor.facts.operators.across import measure_across
+from advisor.facts.operators.across import measure_across, measure_waits_inside
 from advisor.facts.operators.beside import most_alone_us
 from advisor.facts.operators.catalogue import KINDS
 from advisor.facts.operators.gates import copies_of, experts_of, gates_of, norms_of, sizing_of
@@ -153,6 +153,7 @@ def measure(run: Run, facts: FactSet) -> Iterator[Fact]:
     yield from _run_facts(found, scales, own if whole else {})
     if timed_us is None:
         yield from measure_across(found)
+    yield from measure_waits_inside(found, {rank: per.steps for rank, per in scales.items()})
 
 
 def _step_of(rank: int, o: Operators, per: _Scale, facts: FactSet, usual_us: float | None) -> float | None:

@@ -57,10 +57,9 @@ def settle(
     if guessed:
         several = [times[rank] for rank in guessed]
         beside = False if _are_in_the_row_before(several) else _is_beside(several)
-        if beside is not None or not _is_ahead(several):
+        inside = beside is None and _idle_to_the_end(several)
+        if not inside and (beside is not None or not _is_ahead(several)):
             for rank in guessed:
-                if beside is None and _idles_to_the_end(times[rank]):
-                    continue
                 gap = np.maximum(np.nan_to_num(times[rank].phases["preparing"]), 0.0)
                 holds = np.full(len(gap), beside is not True)
                 if beside is not True:
@@ -201,14 +200,19 @@ def _lacks_tail(one: StepTimes) -> bool:
     return as_much and float(one.time[-1]) < (1 - limits["telling_share"]) * float(np.median(one.time[:-1]))
 
 
-def _idles_to_the_end(one: StepTimes) -> bool:
-    """Whether the last row, which no step follows, idles as long as the others: then these idle between their own
-    kernels, and what they idle is not the wait for the step after them."""
-    limits, idle = section("start_gap"), np.nan_to_num(one.phases.get("idle", np.zeros(len(one.time))))
-    if len(idle) < limits["rows"]:
-        return False
-    usual, slack = float(np.median(idle[:-1])), limits["telling_share"] * float(np.median(one.time[:-1]))
-    return usual > slack and float(idle[-1]) >= usual - slack
+def _idle_to_the_end(times: list[StepTimes]) -> bool:
+    """Whether the last rows, which no step follows, idle as long as the others: then these idle between their own
+    kernels, and what they idle is not the wait for the step after them. Rows of one recording are read in one way:
+    ranks that idle tell it for those that do not."""
+    limits, told = section("start_gap"), []
+    for one in times:
+        idle = np.nan_to_num(one.phases.get("idle", np.zeros(len(one.time))))
+        if len(idle) < limits["rows"]:
+            continue
+        usual, slack = float(np.median(idle[:-1])), limits["telling_share"] * float(np.median(one.time[:-1]))
+        if usual > slack:
+            told.append(float(idle[-1]) >= usual - slack)
+    return 2 * sum(told) > len(told)
 
 
 def _is_ahead(times: list[StepTimes]) -> bool:

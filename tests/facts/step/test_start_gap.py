@@ -223,3 +223,9 @@ def test_a_last_row_that_idles_as_long_as_the_others_shows_no_wait_before_steps(
     well, and nobody says that they wait before their first kernels."""
     table = rank([1220, 1100, 1110, 1120, 1090], free=[450, 500, 470, 490, 495], computing=1225, exposed=0, steps=5)
     assert settle({0: table}, {}, {0: "pytorch"}) == {0: table}
+
+
+def test_a_rank_that_idles_between_its_kernels_is_read_like_those_that_do_not():
+    """It tells for all of them that their rows hold no wait before steps: ranks read in two ways are not compared."""
+    ranks = {n: rank([0.5] * 4, free=0.2) for n in range(3)} | {3: rank([0.5] * 4, free=30.0, computing=60.2)}
+    assert not any(one.gap_from for one in settle(ranks, {}, {}).values())
