@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from advisor.basics.arrays import Ints, Mask
-from advisor.basics.intervals import Intervals, clip, covered, measure, union
+from advisor.basics.intervals import Intervals, clip, covered, intersect, measure, union
 from advisor.knowledge.measuring import limit
 from advisor.sources.streams.trace import COPIES_BACK, SYNCHRONISES, Trace
 
@@ -18,6 +18,8 @@ unless the device hardly runs during the rest of it either."""
 HARDLY = limit("launches", "hardly")
 """Up to this part of how busy the device usually is, it hardly runs."""
 
+_WHOLLY = limit("launches", "wholly")
+"""A callee that lasts for this part of its callers' time is what they do."""
 _LEFT = limit("launches", "beside_copies")
 _FRAME = re.compile(
     r"^((Python::PythonObserved::)?ProfilerStep|.*<module>|multiprocessing/|threading\.py|runpy\.py|torch/multiprocessing)"
@@ -99,11 +101,13 @@ class Owners:
 
     def _together(self, events: Ints, start: int, end: int, copied: int) -> tuple[str, float]:
         """The same of the events of one name, none of which covers half of what `copied` leaves: the name with the
-        least time outside it, of those with equally little the one that covers most."""
+        least time outside it, of those with equally little the one that covers most, or what that calls and waits for
+        all the while: it says what is done."""
         host = self._host
         needed = COVERS * (end - start - copied)
         low, high, name = np.maximum(host.start[events], start), np.minimum(host.end[events], end), host.name[events]
         best: tuple[int, int, str] | None = None
+        held: dict[str, Intervals] = {}
         for one in np.flatnonzero(np.bincount(name, weights=high - low) >= needed).tolist():
             chosen = name == one
             own = union(low[chosen], high[chosen])
@@ -112,9 +116,18 @@ class Owners:
                 one, inside / (end - start)
             ):
                 continue
+            held[host.names[one]] = own
             outside = measure(union(host.start[events[chosen]], host.end[events[chosen]])) - inside
             best = min(best or (outside, -inside, host.names[one]), (outside, -inside, host.names[one]))
-        return ("", 0.0) if best is None else (best[2], -best[1] / 1000)
+        if best is None:
+            return "", 0.0
+        whole = held[best[2]]
+        within = {label: measure(intersect(own, whole)) for label, own in held.items()}
+        inner = [
+            (us, label) for label, us in within.items() if us == measure(held[label]) and us >= _WHOLLY * measure(whole)
+        ]
+        least, owner = min(inner)
+        return owner, least / 1000
 
     def _always(self, name: int, share: float) -> bool:
         """Whether events of this name fill the time in which the device runs much as they fill this share of a stretch:

@@ -142,3 +142,14 @@ def test_what_the_host_does_between_copies_owns_what_these_leave(work_us: int, o
     """States go to the host, an optimizer runs there, and they come back: the copies have a finding of their own."""
     work = (("aten::copy_", 0, 58), ("cpu_adam", 58, 58 + work_us), ("aten::copy_", 153, 207))
     assert owners(*work, copies=running((0, 58), (153, 207))).of(0, 207_000)[0] == owner
+
+
+def test_what_a_caller_does_all_the_while_owns_the_stretch_that_its_calls_fill() -> None:
+    """Six calls that compile fill the stretch: the operators that make them own none of it. An operator that does
+    something else for a third of its time does."""
+    busy = running((0, 1000), (9000, 10_000))
+    for lasts, owner in ((1190, "AscendCL@aclopCompileAndExecuteV2"), (800, "aten::scatter_add")):
+        starts = range(1000, 7600, 1300)
+        calls = [("aten::scatter_add", at, at + 1200) for at in starts]
+        calls += [("AscendCL@aclopCompileAndExecuteV2", at + 5, at + 5 + lasts) for at in starts]
+        assert owners(*calls, running=busy).of(1_000_000, 9_000_000)[0] == owner
