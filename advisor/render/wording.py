@@ -128,16 +128,25 @@ def gain(saving: Saving | None, lang: str) -> str:
 
 def brief_gain(saving: Saving, sign: str = "") -> Text:
     """ "12 ms (38 %)" for a list, with the digits of `gain`, an upper bound said as one; what `gain` says where it is
-    nothing. `sign` stands before the time."""
+    nothing. What another cause hides most of is told as well, or its severity seems out of place. `sign` stands before
+    the time."""
     if saving.us <= 0:
         return Text(*(gain(saving, lang) for lang in LANGUAGES))
     us = f"{sign}{amount(saving)}"
     told: str | Text = us
     if saving.share is not None and not saving.lone_step:
-        told = both("report.gain", amount=us, more=show(saving.share, "ratio"))
+        told = Text(*(word(lang, "report.gain", amount=us, more=_more(saving, lang)) for lang in LANGUAGES))
     if saving.kind == UPPER_BOUND:
         return both("report.up_to", amount=told)
     return told if isinstance(told, Text) else Text(told, told)
+
+
+def _more(saving: Saving, lang: str) -> str:
+    """Its share of the step, and what it gives behind the findings above where that is more than twice as much."""
+    told, after_us = [show(saving.share or 0.0, "ratio")], saving.after_others_us or 0.0
+    if after_us - saving.us > saving.us and saving.without_absent_us is None:
+        told.append(word(lang, "report.after_others", amount=show(after_us, "us")))
+    return word(lang, "report.semicolon").join(told)
 
 
 def amount(saving: Saving) -> str:

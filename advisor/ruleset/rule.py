@@ -101,11 +101,11 @@ class SavingSpec:
     """Whole steps are compared: all ranks gain it, whichever is late."""
 
 
-REMOVES = ("compute", "host", "data", "late", "links", "stages", "recomputing", "segments")
+REMOVES = ("compute", "host", "data", "late", "links", "stages", "recomputing", "beside", "segments")
 """What a replay of the step can put right: the subject's ranks have their computation, the gaps between their kernels
 or their wait for data, or whichever of them makes them late, at their peers' median; its links the usual bandwidth;
-all stages the same work; stages that recompute no more of it than others; all ranks the same work from one collective
-to the next."""
+all stages the same work; stages that recompute no more of it than others; a stage no more beside its layers than
+others; all ranks the same work from one collective to the next."""
 
 
 @dataclass(frozen=True)

@@ -35,6 +35,11 @@ BACKWARD = (
     ("MatMulV2", "AI_CORE", 3.2), ("LayerNormGrad", "AI_VECTOR_CORE", 0.5),
 )  # fmt: skip
 
+A_LAYER = sum(units for _, _, units in (*FORWARD, *BACKWARD))
+"""One layer's time, forward and backward."""
+BESIDE = {"lookups": ("GatherV2", "AI_VECTOR_CORE"), "head": ("BatchMatMulV2", "AI_CORE")}
+"""What a stage alone may run beside its layers."""
+
 
 @dataclass(eq=False, slots=True)
 class Op:
@@ -130,6 +135,7 @@ class _Course:
         for fault in scenario.faults:
             if fault.kind == "recompute" and isinstance(fault.where, int):
                 self.again[fault.where] = round(fault.size * self.layers[fault.where])
+        self.beside = [fault for fault in scenario.faults if fault.kind in BESIDE]
         self.numbers: dict[tuple[str, int], int] = {}
 
     # ---- what one rank does in one step -------------------------------------------------------
@@ -142,8 +148,10 @@ class _Course:
         counter: dict[str, int] = defaultdict(int)
 
         tokens = s.tokens(rank)
+        left = 1 + sum(fault.size for fault in s.faults if fault.kind == "masked" and fault.where == rank)
 
         def kernel(name: str, type_: str, core: str, units: float, deps: tuple[Op, ...] = (), more: float = 1.0) -> Op:
+            units *= left if type_.startswith("FlashAttention") else 1.0
             op = Op(rank, step, "compute", name, type_, core, units * more * s.kernel_us, deps, rows=round(ROWS * more))
             ops.append(op)
             return op
@@ -181,6 +189,11 @@ class _Course:
             group = f"tp-{stage}-{data}"
             depends = (arrived,) if arrived is not None else ()
             layers: Sequence[int] = range(count * chunk // s.virtual, count * (chunk + 1) // s.virtual)
+            for fault in self.beside:
+                if fault.where == stage and forward:
+                    type_, core = BESIDE[fault.kind]
+                    last = kernel(f"Default/{fault.kind}/{type_}-op1", type_, core, fault.size * A_LAYER, depends)
+                    depends = ()
             for layer in layers if forward else reversed(layers):
                 where = f"Default/network/layers.{layer}" if forward else f"Gradients/Default/network/layers.{layer}"
                 if s.sharded:

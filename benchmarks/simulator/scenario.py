@@ -42,7 +42,8 @@ class Fault:
     + size before every fifth. slow_storage: every rank waits for data for `size` steps before each step. no_prefetch:
     parameters are gathered only when they are needed. hot_expert: the rank's experts get 1 + size as many tokens as
     they should, which the others of its group lack. recompute: the stage computes this part of its layers' forward
-    passes again.
+    passes again. lookups, head: the stage gathers, or multiplies, beside its layers in each micro-batch, for as long as
+    `size` layers take. masked: the rank's attention takes 1 + size as long, its mask leaves more of the same shapes.
     """
 
     kind: str

@@ -43,6 +43,8 @@ def _truth(scenario: Scenario, fault: Fault) -> Truth:
         "slow_node_host": ("host-dispatch-bound", (*host, *(str(r) for r in members))),
         "stage_imbalance": ("stage-imbalance", (str(where),)),
         "recompute": ("stage-imbalance", (str(where),)),
+        "lookups": ("stage-imbalance", (str(where),)),
+        "head": ("stage-imbalance", (str(where),)),
         "unsplit_allreduce": ("allreduce-not-overlapped", ()),
         "small_packets": ("small-packets", ()),
         "redistribution": ("sharding-redistribution", ()),
@@ -55,6 +57,7 @@ def _truth(scenario: Scenario, fault: Fault) -> Truth:
         "checkpoints": ("step-jitter", ("run",)),
         "slow_storage": ("data-processing-bottleneck", ("run",)),
         "no_prefetch": ("exposed-communication", ("run",)),
+        "masked": ("slow-compute-rank", (str(where),)),
         "hot_expert": ("slow-compute-rank", (str(where),)),
     }
     verdict, subjects = table[fault.kind]

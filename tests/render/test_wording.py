@@ -5,10 +5,10 @@ from __future__ import annotations
 import pytest
 
 from advisor.basics.units import rank_list
-from advisor.model import Evidence, Remedy, Subject, Text
+from advisor.model import Evidence, Remedy, Saving, Subject, Text
 from advisor.render.conditions import grouped, line, standing
 from advisor.render.escaping import first_sentences
-from advisor.render.wording import change, where
+from advisor.render.wording import brief_gain, change, where
 
 
 @pytest.mark.parametrize(
@@ -121,3 +121,12 @@ def test_one_measure_of_several_ranks_says_whose_each_is():
     other = Evidence("rank.lateness_share", 0.15, "ratio", ">= 0.03", Subject("rank", "3", (3,)))
     assert line(other, (first, other), "en") == "15\xa0%, rank 3 (limit 3\xa0%)"
     assert line(other, (other,), "en") == "15\xa0% (limit 3\xa0%)"
+
+
+@pytest.mark.parametrize(
+    ("after", "told"), [(13_000.0, "; 13 ms after the findings above are repaired"), (3_000.0, "")]
+)
+def test_what_another_cause_hides_most_of_is_told_in_one_line(after, told):
+    """Its severity is that of what it gives then: "high" beside 2 % would seem out of place."""
+    saving = Saving(2_200.0, 0.019, Text("", ""), after_others_us=after)
+    assert brief_gain(saving, "−").en.replace("\N{NO-BREAK SPACE}", " ") == f"−2.2 ms (1.9 %{told})"

@@ -20,9 +20,10 @@ from advisor.facts.collectives.parallelism import partition
 from advisor.facts.device.course import COURSE
 from advisor.facts.host.pace import slow_hosts
 from advisor.facts.host.timeline import IDLE
+from advisor.facts.operators.kinds import is_attention, is_matrix_product
 from advisor.knowledge.measuring import limit
 
-APART = limit("lateness", "apart")
+APART, NOISE = limit("lateness", "apart"), limit("lateness", "noise")
 """A stage is slow as a whole where all its ranks are slower by this many times what ranks of a stage usually differ."""
 ALIKE = limit("lateness", "alike")
 """Ranks whose lateness differs by more than this factor are not late from one thing."""
@@ -310,6 +311,19 @@ def speed_of(run: Run, rank: int, others: list[int], chosen: Callable[[str], boo
     told = [pair for name, pair in _same_calls(run, rank, others).items() if chosen(name)]
     usual = sum(pair[1] for pair in told)
     return sum(pair[0] for pair in told) / usual if usual > 0 else None
+
+
+def masked_us(run: Run, rank: int, others: Sequence[int]) -> float:
+    """Microseconds a step that the attention of a rank takes beyond its peers' for the same calls, where its matrix
+    products do not: how much of its inputs a mask leaves, and how long the sequences in them are, no shape tells. A
+    slow card slows both. 0 where none of it is so."""
+    mine = {chosen: [pair for name, pair in _same_calls(run, rank, list(others)).items() if chosen(name)]
+            for chosen in (is_attention, is_matrix_product)}  # fmt: skip
+    here, usual = (sum(pair[i] for pair in mine[is_attention]) for i in (0, 1))
+    product, elsewhere = (sum(pair[i] for pair in mine[is_matrix_product]) for i in (0, 1))
+    if not usual or not elsewhere or here / usual - 1 <= APART * max(product / elsewhere - 1, NOISE):
+        return 0.0
+    return here - usual
 
 
 def _same_calls(run: Run, rank: int, others: list[int]) -> dict[str, tuple[float, float]]:

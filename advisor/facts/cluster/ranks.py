@@ -12,7 +12,15 @@ from advisor.facts.account.utilisation import USE
 from advisor.facts.base import FactSet, Family, Run, fact, kind
 from advisor.facts.cluster.accounts import Accounts, accounts
 from advisor.facts.cluster.groups import group_gains, groups, paced_together
-from advisor.facts.cluster.lateness import Lateness, extra_work, latenesses, slow_operators, speed_of, type_speeds
+from advisor.facts.cluster.lateness import (
+    Lateness,
+    extra_work,
+    latenesses,
+    masked_us,
+    slow_operators,
+    speed_of,
+    type_speeds,
+)
 from advisor.facts.cluster.peers import excess, kernel_speeds
 from advisor.facts.cluster.steps.turns import behind_idle_us
 from advisor.facts.collectives.exchanges import EXCHANGES
@@ -99,6 +107,10 @@ KINDS = (
          "its matrix products take this many times as long as on the peers, the same calls", needs="kernels"),
     kind("rank.attention_speed", "number", "rank",
          "its attention takes this many times as long as on the peers, the same calls", needs="kernels"),
+    kind("rank.masked_us", "us", "rank",
+         "what its attention takes per step beyond the peers' for the same calls, where its products take as long as "
+         "theirs: more of its inputs is left by the mask, or their sequences are longer",
+         formula="where attention is longer by three times as much as products and 3 % at least", needs="kernels"),
     kind("rank.flop_ratio", "number", "rank",
          "operations of its products and attention a step, as a multiple of the median of its peers",
          formula="Σ operations by shapes ÷ steps", needs="kernels"),
@@ -201,6 +213,7 @@ def measure(run: Run, facts: FactSet) -> Iterator[Fact]:
             for name, chosen in (("matrix", is_matrix_product), ("attention", is_attention)):
                 speed = speed_of(run, rank, others, chosen)
                 yield from fact(f"rank.{name}_speed", subject, speed, *sources)
+            yield from fact("rank.masked_us", subject, masked_us(run, rank, others) or None, *sources)
             yield from fact("rank.flop_ratio", subject, _flop_ratio(run, rank, others), *sources)
             more, where = extra_work(run, rank, others)
             # with less to do than its peers it has nothing that they do not have

@@ -201,10 +201,11 @@ def _fed(chain: Chain, over_us: float) -> Change:
 
 def has_more_work(run: Run, entry: Lateness) -> bool:
     """Whether a rank computes longer mostly because it has more to compute, not because it is slow."""
-    from advisor.facts.cluster.lateness import extra_work
+    from advisor.facts.cluster.lateness import extra_work, masked_us
 
-    over = entry.parts.get("compute", 0.0)
-    return over > 0 and extra_work(run, entry.rank, _members(run, entry.rank))[0] >= MOST_OF_IT * over
+    over, members = entry.parts.get("compute", 0.0), _members(run, entry.rank)
+    told = (extra_work(run, entry.rank, members)[0], masked_us(run, entry.rank, members))
+    return over > 0 and max(told) >= MOST_OF_IT * over
 
 
 def _members(run: Run, rank: int) -> Sequence[int]:

@@ -18,6 +18,7 @@ from advisor.facts.cluster.link_gain import link_gain, shortened
 from advisor.facts.cluster.links import links_behind
 from advisor.facts.cluster.meetings import Model
 from advisor.facts.cluster.peers import kernel_speeds
+from advisor.facts.cluster.pipeline.beside import beside_changes
 from advisor.facts.cluster.pipeline.recomputing import relieved_stages
 from advisor.facts.cluster.pipeline.stages import evened_stages, moved_transfers, room_for_evening, slow_among, together
 from advisor.facts.cluster.replay import Change, corrections, gain, model, play
@@ -31,6 +32,7 @@ LATE = ("compute", "host", "data", "late")
 WORK: Mapping[str, Callable[[Run], Mapping[int, Change] | None]] = {
     "stages": evened_stages,
     "recomputing": relieved_stages,
+    "beside": beside_changes,
     "segments": lambda run: None if (found := uneven_segments(run)) is None else found.changes,
 }
 """Work that is spread anew over all ranks: of a rank that is slow besides, that is put right as well."""

@@ -24,11 +24,13 @@ NOTHING = 1e-9
 """What sums of the same numbers in another order differ by."""
 
 
-def pipeline_us(work_us: Sequence[float], micro_batches: int, hops_us: Sequence[float] = ()) -> float:
+def pipeline_us(work_us: Sequence[float], micro_batches: int, hops_us: Sequence[float] = (), chunks: int = 1) -> float:
     """Duration of a step whose stages compute this long in all, microseconds; a micro-batch takes so long on its way
-    between each two stages, forward and backward (`hops_us`), or no time."""
+    between each two stages, forward and backward (`hops_us`), or no time. Where each stage holds several `chunks` of
+    layers, all as long, the last stage hands over to the first."""
     stages, m = len(work_us), max(micro_batches, 1)
-    order = [_order(stage, stages, m) for stage in range(stages)]
+    order = [_order(stage, stages, m) if chunks == 1 else _interleaved(stage, stages, m, chunks)
+             for stage in range(stages)]  # fmt: skip
     cost = {True: 1 - BACKWARD_SHARE, False: BACKWARD_SHARE}
     done: dict[tuple[int, bool, int], float] = {}
     at, place = [0.0] * stages, [0] * stages
@@ -37,15 +39,17 @@ def pipeline_us(work_us: Sequence[float], micro_batches: int, hops_us: Sequence[
         moved = False
         for stage in range(stages):
             while place[stage] < len(order[stage]):
-                forward, micro = order[stage][place[stage]]
-                source = stage - 1 if forward else stage + 1
-                ready = done.get((source, forward, micro), 0.0 if not 0 <= source < stages else None)
+                forward, chunk, micro = order[stage][place[stage]]
+                here = chunk * stages + stage
+                source = here - 1 if forward else here + 1
+                first = not 0 <= source < stages * chunks
+                ready = done.get((source, forward, micro), 0.0 if first else None)
                 if ready is None:
                     break
-                if hops_us and 0 <= source < stages:
-                    ready += hops_us[min(stage, source)]
-                at[stage] = max(at[stage], ready) + work_us[stage] / m * cost[forward]
-                done[stage, forward, micro] = at[stage]
+                if hops_us and not first:
+                    ready += hops_us[min(stage, source % stages, stages - 2)]
+                at[stage] = max(at[stage], ready) + work_us[stage] / m / chunks * cost[forward]
+                done[here, forward, micro] = at[stage]
                 place[stage] += 1
                 moved = True
     return max(at, default=0.0)
@@ -103,13 +107,30 @@ def _length(stages: Sequence[Evened], micro_batches: int) -> float:
     return pipeline_us([each.work for each in stages], micro_batches)
 
 
-def _order(stage: int, stages: int, m: int) -> list[tuple[bool, int]]:
-    """(forward, micro-batch) in the order in which a stage runs them."""
+def _order(stage: int, stages: int, m: int) -> list[tuple[bool, int, int]]:
+    """(forward, chunk, micro-batch) in the order in which a stage runs them."""
     ahead = min(stages - 1 - stage, m)
-    order = [(True, i) for i in range(ahead)]
+    order = [(True, 0, i) for i in range(ahead)]
     for i in range(m - ahead):
-        order += [(True, ahead + i), (False, i)]
-    return order + [(False, m - ahead + i) for i in range(ahead)]
+        order += [(True, 0, ahead + i), (False, 0, i)]
+    return order + [(False, 0, m - ahead + i) for i in range(ahead)]
+
+
+def _interleaved(stage: int, stages: int, m: int, chunks: int) -> list[tuple[bool, int, int]]:
+    """The same of several chunks, which take turns: as many micro-batches of each as there are stages (Megatron's
+    interleaved schedule, whose micro-batches are a multiple of the stages)."""
+
+    def unit(number: int, forward: bool) -> tuple[bool, int, int]:
+        turn, place = divmod(number, stages * chunks)
+        chunk = place // stages
+        return forward, chunk if forward else chunks - 1 - chunk, turn * stages + place % stages
+
+    whole = m * chunks
+    ahead = min(2 * (stages - 1 - stage) + (chunks - 1) * stages, whole)
+    order = [unit(i, True) for i in range(ahead)]
+    for i in range(whole - ahead):
+        order += [unit(ahead + i, True), unit(i, False)]
+    return order + [unit(whole - ahead + i, False) for i in range(ahead)]
 
 
 def in_flight(chain: Chain) -> int | None:

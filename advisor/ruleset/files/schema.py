@@ -145,7 +145,9 @@ class SavingModel(Model):
     kind: Literal["estimate", "upper_bound", "at_stake"] = Field(
         "estimate", description="upper_bound: no more than this; at_stake: lost, and no cause is known yet"
     )
-    removes: Literal["compute", "host", "data", "late", "links", "stages", "recomputing", "segments"] | None = Field(
+    removes: (
+        Literal["compute", "host", "data", "late", "links", "stages", "recomputing", "beside", "segments"] | None
+    ) = Field(
         None,
         description="what a replay of the step puts right about the subject: its ranks' computation, gaps between "
         "kernels, wait for data, or whatever makes them late; its links' bandwidth; all stages' work; the work of all "

@@ -14,6 +14,13 @@ from advisor.facts.device.course import Chain
 WORK = st.lists(st.floats(10, 1000), min_size=1, max_size=6)
 
 
+@pytest.mark.parametrize(("stages", "micro", "chunks"), [(3, 6, 2), (4, 8, 2), (4, 16, 4)])
+def test_chunks_divide_the_bubble_of_equal_stages(stages, micro, chunks):
+    """(p − 1) ÷ v micro-batches are bubble (Megatron's interleaved schedule)."""
+    whole = pipeline_us([900.0] * stages, micro, chunks=chunks)
+    assert whole == pytest.approx(900.0 * (1 + (stages - 1) / (micro * chunks)))
+
+
 @given(st.floats(10, 1000), st.integers(1, 6), st.integers(1, 24))
 def test_equal_stages_have_the_bubble_of_the_books(work, stages, micro):
     """(p − 1) ÷ (m + p − 1) of the step is bubble."""
@@ -48,7 +55,7 @@ def test_micro_batches_from_the_busiest_stage_s_bubble(stages, micro):
 @given(st.integers(2, 6), st.integers(1, 16))
 def test_one_forward_one_backward_has_as_many_on_the_way_as_stages(stages, micro):
     """The first stage's sends and receives tell how many micro-batches are on the way, whatever they take."""
-    names = ["hcom_send__1_0_1" if forward else "hcom_receive__2_0_1" for forward, _ in _order(0, stages, micro)]
+    names = ["hcom_send__1_0_1" if forward else "hcom_receive__2_0_1" for forward, *_ in _order(0, stages, micro)]
     starts = np.arange(len(names), dtype=float)
     zeros = np.zeros(len(names))
     chain = Chain("0", tuple(names), starts, zeros + 0.5, zeros, zeros, np.full(len(names), -1))

@@ -9,10 +9,10 @@ from dataclasses import dataclass
 import numpy as np
 
 from advisor.facts.base import FactSet, Family, Run, computed, fact, kind
-from advisor.facts.cluster.pipeline.stages import Stage, hops_us, micro_batches, stages_of
-from advisor.facts.cluster.replay import Change, gain, model
+from advisor.facts.cluster.pipeline.relief import relief_us, relieved
+from advisor.facts.cluster.pipeline.stages import Stage, micro_batches, stages_of
+from advisor.facts.cluster.replay import Change
 from advisor.facts.collectives.exchanges import EXCHANGES
-from advisor.facts.collectives.schedule import pipeline_us
 from advisor.facts.device.course import COURSE
 from advisor.facts.operators.attention import backward_attentions, forward_attentions
 from advisor.facts.step.steps import steady
@@ -56,10 +56,9 @@ class Heavy:
     """The median of these others' work."""
 
     @property
-    def relieved(self) -> dict[int, Change]:
-        """What gives it as much to do as they have; nothing where it has no more."""
-        less = Change(self.usual_us / self.stage.work) if self.stage.work > self.usual_us > 0 else None
-        return dict.fromkeys(self.stage.ranks, less) if less else {}
+    def freed(self) -> dict[int, float]:
+        """What it has to do above what they have, microseconds a step; nothing where it has no more."""
+        return {self.stage.index: self.stage.work - self.usual_us} if self.stage.work > self.usual_us > 0 else {}
 
 
 @computed
@@ -82,38 +81,24 @@ def heavy_stages(run: Run) -> list[Heavy]:
 
 def relieved_stages(run: Run) -> dict[int, Change] | None:
     """What makes all of them compute as much as the others; None where there is none."""
-    return {rank: change for heavy in heavy_stages(run) for rank, change in heavy.relieved.items()} or None
+    return relieved(run, {index: us for heavy in heavy_stages(run) for index, us in heavy.freed.items()}) or None
 
 
 def measure(run: Run, facts: FactSet) -> Iterator[Fact]:
     """Facts of the stages that compute more of their forward passes again than others with as many layers."""
-    step, micro = facts.number("step.time_us", RUN), micro_batches(run)
-    if not step or not micro:
+    step = facts.number("step.time_us", RUN)
+    if not step or not micro_batches(run):
         return
     sources = next(iter(steady(run).values())).sources_of("computing")
     for heavy in heavy_stages(run):
         stage = heavy.stage
         subject = Subject("stage", str(stage.index), stage.ranks)
         yield from fact("stage.recomputed_share", subject, heavy.beyond, *sources)
-        if heavy.relieved:
-            saving = _gained(run, heavy, micro)
+        if heavy.freed:
+            saving = relief_us(run, heavy.freed)
             yield from fact("stage.recompute_us", subject, stage.work - heavy.usual_us, *sources)
             yield from fact("stage.recompute_saving_us", subject, saving, *sources)
             yield from fact("stage.recompute_saving_share", subject, saving / step, *sources)
-
-
-def _gained(run: Run, heavy: Heavy, micro: int) -> float:
-    """Microseconds a step gains where the heavy stage does what is usual: as replayed, else of the schedule."""
-    step = model(run)
-    if step is not None and set(heavy.relieved) <= set(step.chains):
-        replayed = gain(step, heavy.relieved)
-        if replayed is not None:
-            return replayed
-    stages = stages_of(run)
-    hops = [hops_us(run)[0]] * (len(stages) - 1)
-    now = [stage.given for stage in stages]
-    then = [one.given - (one.work - heavy.usual_us if one.index == heavy.stage.index else 0.0) for one in stages]
-    return max(pipeline_us(now, micro, hops) - pipeline_us(then, micro, hops), 0.0)
 
 
 FAMILIES = (

@@ -147,23 +147,50 @@ def _typical(values: list[float], blind: bool) -> float:
 def micro_batches(run: Run) -> int | None:
     """Micro-batches per step: receives of a rank in the first or last stage, which receives once for each; of the
     operations that communication.json lists, else of the kernels."""
-    layout = partition(run)
-    exchanges = run.each(EXCHANGES)
-    counts = [] if exchanges else _among_kernels(run)
-    for rank, ex in exchanges.items():
+    counts = [] if run.each(EXCHANGES) else _among_kernels(run)
+    for ends, receives, both in _received(run):
+        if receives:
+            counts.append(receives / (1 if ends else 2))
+        elif both and ends:
+            counts.append(both / 2)
+    return round(float(np.median(counts))) or None if counts else None
+
+
+def _received(run: Run) -> list[tuple[bool, float, float]]:
+    """Of each rank of a stage: whether that is the first or the last one, its receives a step, and those operations
+    that send and receive in one."""
+    layout, found = partition(run), []
+    last = (layout.pipeline or 1) - 1
+    for rank, ex in run.each(EXCHANGES).items():
         stage = layout.stage.get(rank)
-        if stage is None or (layout.pipeline or 1) < 2:
+        if stage is None or last < 1:
             continue
         names = step_names(run, list(ex.steps))
         inside = np.array([s in names for s in ex.steps])[ex.step] if len(ex.step) else np.empty(0, bool)
-        receives = int((inside & (ex.kinds() == "receive")).sum()) * ex.scale
-        both = int((inside & (ex.kinds() == "batchsendrecv")).sum()) * ex.scale
-        ends = stage in (0, (layout.pipeline or 1) - 1)
-        if receives:
-            counts.append(receives / max(len(names), 1) / (1 if ends else 2))
-        elif both and ends:
-            counts.append(both / max(len(names), 1) / 2)
-    return round(float(np.median(counts))) or None if counts else None
+        receives, both = (
+            int((inside & (ex.kinds() == kind)).sum()) * ex.scale / max(len(names), 1)
+            for kind in ("receive", "batchsendrecv")
+        )
+        found.append((stage in (0, last), receives, both))
+    return found
+
+
+@computed
+def chunks(run: Run) -> tuple[int, int] | None:
+    """(micro-batches, chunks of layers a stage) where the last stage hands over to the first: an inner stage receives
+    for each chunk and micro-batch twice, forward and backward, the first and the last one once less for each
+    micro-batch. None where receives do not tell."""
+    received = _received(run) if is_interleaved(run) else []
+    inner, outer = ([count for ends, count, _ in received if ends is outside] for outside in (False, True))
+    if not inner or not outer:
+        return None
+    twice = round(float(np.median(inner)))
+    micro = twice - round(float(np.median(outer)))
+    stages = partition(run).pipeline or 1
+    # they take turns in groups of as many micro-batches as stages
+    if micro < 1 or micro % stages or twice % (2 * micro) or twice < 4 * micro:
+        return None
+    return micro, twice // (2 * micro)
 
 
 def _among_kernels(run: Run) -> list[float]:
@@ -247,11 +274,12 @@ KINDS = (
                  "and weights of a stage); without kernels, or where a rank of a stage is "
                  "absent, the schedule now against balanced; where m is unknown "
                  "as many as computing and bubble leave room for, p at least; the difference of largest and mean where "
-                 "the bubble is not told either",
+                 "the bubble is not told either; of interleaved stages whose chunks are known the interleaved schedule",
          needs=_NEEDS),
     kind("stage.most_us", "us", "stage", "what the step gains at most: where stages hold several chunks of layers, the "
          "replay does not know which chunk has too many",
-         formula="gain of the replay; for interleaved stages at least that of the schedule, now against balanced",
+         formula="stage.saving_us; for interleaved stages of unknown chunks at least the gain of the schedule, now "
+                 "against balanced",
          needs=_NEEDS),
     kind("stage.saving_share", "ratio", "stage", "the same as a share of the step", needs=_NEEDS),
     kind("stage.after_late_us", "us", "stage",
@@ -328,7 +356,10 @@ def measure(run: Run, facts: FactSet) -> Iterator[Fact]:
     if gained is None or broken:
         gained = _balanced(given, targets, micro or _least_fitting(found, p))
     most = gained
-    if is_interleaved(run):
+    if (parts := chunks(run)) is not None:
+        # which chunk has too many layers the replay does not know, the schedule does not need to
+        most = gained = _interleaved(given, targets, *parts)
+    elif is_interleaved(run):
         most = max(gained, _balanced(given, targets, micro))
     elif (room := room_for_evening(run)) is not None:
         most = gained = min(gained, room)
@@ -371,6 +402,10 @@ def measure(run: Run, facts: FactSet) -> Iterator[Fact]:
             if behind is not None:
                 yield from fact("stage.after_late_us", subject, behind * part, *sources, samples=n)
                 yield from fact("stage.after_late_share", subject, behind * part / step, *sources, samples=n)
+
+
+def _interleaved(now: Sequence[float], then: Sequence[float], micro: int, parts: int) -> float:
+    return max(pipeline_us(now, micro, chunks=parts) - pipeline_us(then, micro, chunks=parts), 0.0)
 
 
 def _witnesses(stage: Stage, found: Sequence[Stage]) -> int:

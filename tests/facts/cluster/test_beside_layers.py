@@ -1,0 +1,59 @@
+"""What one stage computes beside its layers, as many as the others have: an embedding, a head."""
+
+from dataclasses import replace
+
+import pytest
+from clusters import PIPELINE
+
+from advisor.pipeline import Options, advise
+from advisor.ruleset.files.loader import load_rules
+from benchmarks.simulator import Fault, simulate, write_profile
+
+STAGES = replace(PIPELINE, pipeline=4, data=1, layers=2, micro_batches=8, steps=4)
+
+
+def _judged(faults, tmp_path, scenario=STAGES):
+    run = simulate(replace(scenario, faults=faults))
+    write_profile(run, tmp_path)
+    found = {finding.rule: finding for finding in advise([tmp_path], load_rules(), Options(jobs=1)).findings}
+    return run, found
+
+
+@pytest.mark.parametrize(("stage", "layers"), [(0, 0.6), (3, 0.6), (2, 0.45)])
+def test_gathers_of_one_stage_cost_what_the_step_is_longer(tmp_path, stage, layers):
+    """No whole layer that moves evens it out; the operators that make it are named."""
+    slow, found = _judged((Fault("lookups", stage, layers),), tmp_path / "slow")
+    even, _ = _judged((), tmp_path / "even")
+    told = found["CLUS062"]
+    assert told.subject.id == str(stage) and told.role.value == "root_cause" and "CLUS060" not in found
+    assert told.saving is not None and told.saving.us == pytest.approx(slow.step_us - even.step_us, rel=0.2)
+    named = [each.value for each in told.evidence if each.fact == "stage.beside_operators"]
+    assert "GatherV2" in told.message.en and all("GatherV2" in str(each) for each in named)
+
+
+def test_products_that_somebody_has_to_do_are_shared_not_gone(tmp_path):
+    """A head of half a layer: its stage is longer, and all four with a quarter of it are as even as can be."""
+    slow, found = _judged((Fault("head", 3, 0.6),), tmp_path / "slow")
+    shared, _ = _judged(tuple(Fault("head", stage, 0.15) for stage in range(4)), tmp_path / "shared")
+    told = found["CLUS062"]
+    assert told.subject.id == "3" and told.confidence.value == "medium"
+    assert told.saving is not None and told.saving.us == pytest.approx(slow.step_us - shared.step_us, rel=0.2)
+
+
+def test_a_small_head_is_every_models(tmp_path):
+    """It is less than what a change of the stages repays, and nobody is accused of it."""
+    _, found = _judged((Fault("head", 3, 0.12), Fault("lookups", 0, 0.05)), tmp_path)
+    assert not {"CLUS060", "CLUS061", "CLUS062"} & found.keys()
+
+
+def test_every_stage_with_the_same_beside_its_layers_holds_nobody_up(tmp_path):
+    """It lies beside no stage alone: all are even."""
+    _, found = _judged(tuple(Fault("lookups", stage, 0.6) for stage in range(4)), tmp_path)
+    assert not {"CLUS060", "CLUS061", "CLUS062"} & found.keys()
+
+
+def test_where_layers_can_move_they_do(tmp_path):
+    """A head as long as two layers: the stage with it gives layers away."""
+    scenario = replace(STAGES, layers=4)
+    _, found = _judged((Fault("head", 3, 2.0),), tmp_path, scenario)
+    assert "CLUS060" in found and "CLUS062" not in found
