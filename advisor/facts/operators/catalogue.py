@@ -60,6 +60,13 @@ KINDS = (
         "none of CANN's operators by its name: a kernel that somebody wrote himself",
         needs=_NEEDS,
     ),
+    kind(
+        "operator_type.copies",
+        "bool",
+        _TYPE,
+        "it computes nothing: it cuts tensors, joins them, repeats them or moves them",
+        needs=_NEEDS,
+    ),
     kind("operator_type.count", "count", _TYPE, "calls per step", needs=_NEEDS),
     kind("operator_type.average_us", "us", _TYPE, "mean duration of a call", needs=_NEEDS),
     kind("operator_type.longest_us", "us", _TYPE, "longest call", needs="kernels"),

@@ -29,6 +29,7 @@ from advisor.facts.operators.kinds import (
     is_fused_exchange,
     is_own,
     is_random,
+    is_rearranging,
     is_softmax,
     is_update,
 )
@@ -192,6 +193,7 @@ def _type_facts(
         yield from fact("operator_type.count", subject, count or None, *source, samples=samples)  # it has run
         yield from fact("operator_type.random", subject, is_random(name), *source)
         yield from fact("operator_type.own", subject, is_own(name), *source)
+        yield from fact("operator_type.copies", subject, is_rearranging(name) or None, *source)
         yield from fact(
             "operator_type.compute_share", subject, time * ranks / total if total else None, *source, samples=samples
         )

@@ -7,6 +7,7 @@ from random import Random
 
 import pytest
 
+from advisor.model import Finding
 from advisor.pipeline import Options, advise
 from advisor.ruleset.files.loader import load_rules
 
@@ -15,17 +16,29 @@ HEADING = "Device_id,OP Type,Core Type,Count,Total Time(us),Min Time(us),Avg Tim
 
 def _told(folder: Path, rows: list[tuple[str, str, int, float]]) -> list[str]:
     """What is said of copying beside products of 140 ms."""
+    return [f.message.en for f in _findings(folder, rows) if f.rule == "COMP064"]
+
+
+def _findings(folder: Path, rows: list[tuple[str, str, int, float]]) -> tuple[Finding, ...]:
     rows = [("BatchMatMulV2", "AI_CORE", 7337, 140_000.0), ("Add", "AI_CORE", 3000, 20_000.0), *rows]
     whole = sum(us for *_, us in rows)
     lines = [f"0,{n},{c},{k},{us},{us / k},{us / k},{us / k},{100 * us / whole}" for n, c, k, us in rows]
     (folder / "op_statistic.csv").write_text("\n".join([HEADING, *lines]) + "\n", encoding="utf-8")
-    return [f.message.en for f in advise([folder], load_rules(), Options()).findings if f.rule == "COMP064"]
+    return advise([folder], load_rules(), Options()).findings
 
 
 def test_slices_and_joins_of_a_decoder_are_told_together(tmp_path):
     """None of them is a quarter of the time by itself; together they are a third of what the model computes."""
     (message,) = _told(tmp_path, [("ConcatD", "AI_CORE", 3277, 20_000.0), ("StridedSliceD", "AI_CORE", 4872, 49_000.0)])
     assert message.startswith("StridedSliceD, ConcatD: 8149 kernels")
+
+
+@pytest.mark.parametrize(("name", "remedy"), [("ViewCopy", "keep-in-place"), ("Sort", "examine-operator")])
+def test_one_type_that_takes_so_much_is_examined_unless_it_only_copies(tmp_path, name, remedy):
+    """Of what computes nothing one asks where it comes from, not why it takes so long."""
+    (told,) = (f for f in _findings(tmp_path, [(name, "AI_VECTOR_CORE", 40, 90_000.0)]) if f.rule == "COMP085")
+    assert ("computes nothing" in told.message.en) == (name == "ViewCopy")
+    assert [each.id for each in told.remedies] == [remedy]
 
 
 @pytest.mark.parametrize(
