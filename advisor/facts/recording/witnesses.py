@@ -324,12 +324,30 @@ def _clocks(run: Run, courses: Mapping[int, Course], exchanges: Mapping[int, Exc
             starts[number, "collectives"] = float(np.median(known)) / 1000
     if len(starts) < 2:
         return
-    usual, limits = float(np.median(list(starts.values()))), section("contradiction")
+    limits = section("contradiction")
     lasts = max((float(course.span_us.sum()) for course in courses.values()), default=0.0)
     apart = max(limits["apart_us"], limits["apart_factor"] * lasts)
+    usual = _usual_starts(run, starts, apart, limits["hosts_apart_us"])
     for rank in run.ranks:
         for table in ("kernels", "collectives"):
-            off = abs(starts.get((rank.rank, table), usual) - usual)
+            off = abs(starts.get((rank.rank, table), usual[rank.rank]) - usual[rank.rank])
             if off > apart and table in rank.tables:
                 text = f"was recorded {show(off, 'us')} apart from the others: another run, or another clock"
                 rank.note(rank.relative(rank.tables[table].paths[0]), text, (table,))
+
+
+def _usual_starts(
+    run: Run, starts: Mapping[tuple[int, str], float], apart: float, hosts_apart: float
+) -> dict[int, float]:
+    """When each rank should have been recorded, microseconds: when most were, or, where all tables of a host agree and
+    another host's clock may be set otherwise, when that host's were."""
+    most = float(np.median(list(starts.values())))
+    hosts = {rank.rank: rank.host for rank in run.ranks}
+    usual = dict.fromkeys(hosts, most)
+    if None in hosts.values():
+        return usual
+    for host in set(hosts.values()):
+        own = [start for (rank, _), start in starts.items() if hosts.get(rank) == host]
+        if len(own) > 1 and np.ptp(own) <= apart and abs(own[0] - most) <= max(hosts_apart, apart):
+            usual.update((rank, float(np.median(own))) for rank, its in hosts.items() if its == host)
+    return usual

@@ -16,7 +16,7 @@ from advisor.config import load_config
 from advisor.exchange import report_from_json, report_to_json
 from advisor.facts.base import FactKind, Run
 from advisor.facts.recording.bounds import bounds_of, impossible
-from advisor.facts.recording.witnesses import _lengths, _steps_and_starts
+from advisor.facts.recording.witnesses import _lengths, _steps_and_starts, _usual_starts
 from advisor.facts.registry import catalogue
 from advisor.facts.step.times import StepTimes
 from advisor.model import RUN, Confidence, Fact, Report
@@ -336,6 +336,24 @@ def test_steps_longer_than_their_kernels_are_apart_are_told(slow_rank: Path, tmp
     for heading in ("Computing", EXPOSED, "Free", "Overlapped", "Communication", "Stage"):
         _scale(tmp_path / "run", STEPS, heading, 3)
     assert any("whose first kernels start" in p.problem for p in _report(tmp_path / "run").problems)
+
+
+@pytest.mark.parametrize(
+    ("hosts", "moved", "agree"),
+    [
+        ("aabb", {(rank, table): 3.6e9 for rank in (2, 3) for table in ("kernels", "collectives")}, True),
+        ("aabb", {(2, "kernels"): 3.6e9, (2, "collectives"): 3.6e9}, False),  # one rank of a host: another run
+        ("aabb", {(2, "kernels"): 3.6e9, (3, "kernels"): 3.6e9}, False),  # half of a host's tables
+        ("aabb", {(rank, table): 2e11 for rank in (2, 3) for table in ("kernels", "collectives")}, False),
+        ("aaaa", {(rank, table): 3.6e9 for rank in (2, 3) for table in ("kernels", "collectives")}, False),
+    ],
+)
+def test_the_clock_of_another_host_is_no_contradiction(hosts: str, moved: dict, agree: bool) -> None:
+    """All that was recorded on a host agrees, and its clock is hours from the others': another time zone."""
+    run = SimpleNamespace(ranks=[SimpleNamespace(rank=rank, host=host) for rank, host in enumerate(hosts)])
+    starts = {(rank, table): moved.get((rank, table), 0.0) for rank in range(4) for table in ("kernels", "collectives")}
+    usual = _usual_starts(run, starts, apart=6e7, hosts_apart=8.64e10)
+    assert all(abs(start - usual[rank]) <= 6e7 for (rank, _), start in starts.items()) == agree
 
 
 def test_collectives_of_a_rank_of_other_groups_are_told(tmp_path: Path) -> None:
