@@ -71,6 +71,7 @@ def test_even_interleaved_stages_gain_what_perfectly_even_ones_are_shorter(tmp_p
     evened_us = simulate(even).step_us * (1 + 2 / (4 * stages))  # two layers more than all that the even ones have
     perfect = simulate(slow).step_us - evened_us
     subject = Subject("stage", str(stage), (stage,))
+    assert facts.value("pipeline.micro_batches", RUN) == 2 * stages and facts.value("pipeline.chunks", RUN) == virtual
     assert facts.value("stage.saving_us", subject) == facts.value("stage.most_us", subject)
     assert facts.value("stage.most_us", subject) == pytest.approx(perfect, rel=0.15)
 

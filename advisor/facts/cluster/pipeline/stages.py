@@ -146,7 +146,10 @@ def _typical(values: list[float], blind: bool) -> float:
 
 def micro_batches(run: Run) -> int | None:
     """Micro-batches per step: receives of a rank in the first or last stage, which receives once for each; of the
-    operations that communication.json lists, else of the kernels."""
+    operations that communication.json lists, else of the kernels. Of interleaved stages so many times as each passes a
+    chunk: fill and drain take that part of its work."""
+    if (told := chunks(run)) is not None:
+        return told[0] * told[1]
     counts = [] if run.each(EXCHANGES) else _among_kernels(run)
     for ends, receives, both in _received(run):
         if receives:
@@ -289,11 +292,14 @@ KINDS = (
     kind("stage.after_late_share", "ratio", "stage", "the same as a share of the step", needs=_NEEDS),
     kind("pipeline.micro_batches", "count", "run", "micro-batches per step, from the receives of a rank",
          needs="collectives"),
+    kind("pipeline.chunks", "count", "run", "chunks of layers that each stage holds, of interleaved stages",
+         formula="receives of an inner stage ÷ 2 micro-batches; these are its receives − those of the first and the "
+                 "last stage", needs="collectives"),
     kind("pipeline.bubble_share", "ratio", "run", "waiting for other stages, share of the step, mean over stages",
          needs=_NEEDS),
     kind("pipeline.bubble_minimum_share", "ratio", "run", "the schedule's own bubble, share of the step",
          formula="(p−1) ÷ m of what the stages do besides waiting for each other, no more than (p−1) ÷ (m+p−1); "
-                 "p stages, m micro-batches",
+                 "p stages, m micro-batches times chunks",
          needs="collectives"),
     kind("pipeline.handover_needed_share", "ratio", "run", "what the activations and their gradients need on their way "
          "through the stages, at the speed that the links reach, share of the step",
@@ -333,7 +339,9 @@ def measure(run: Run, facts: FactSet) -> Iterator[Fact]:
     even = _even_split(run)
     most_given = max(zip(found, even, strict=True), key=lambda pair: pair[1].work - pair[0].given)[0]
     given, targets = [stage.given for stage in found], [each.work for each in even]
-    yield from fact("pipeline.micro_batches", RUN, micro, *sources)
+    parts = chunks(run)
+    yield from fact("pipeline.micro_batches", RUN, micro if parts is None else parts[0], *sources)
+    yield from fact("pipeline.chunks", RUN, None if parts is None else parts[1], *sources)
     counted = {rank for stage in found for rank in stage.ranks}
     yield from fact("pipeline.stages_whole", RUN, counted >= {rank.rank for rank in run.ranks})
     bubbles = [s.bubble for s in found if s.bubble is not None]
@@ -356,7 +364,7 @@ def measure(run: Run, facts: FactSet) -> Iterator[Fact]:
     if gained is None or broken:
         gained = _balanced(given, targets, micro or _least_fitting(found, p))
     most = gained
-    if (parts := chunks(run)) is not None:
+    if parts is not None:
         # which chunk has too many layers the replay does not know, the schedule does not need to
         most = gained = _interleaved(given, targets, *parts)
     elif is_interleaved(run):
