@@ -100,6 +100,8 @@ def next_collection(report: Report) -> Text:
             f.name == "operator_type.memory_rate" for f in report.facts
         )
         return both("collect.whole_program" if told else "collect.kernel_alone")
+    if any(fact.name == "collection.records_device" and fact.value is False for fact in report.facts):
+        return both("collect.device_too")
     if report.profile.framework == "unknown" and report.profile.layout == "msprof":
         return both(f"collect.{'marked_host' if values.get('recording.executes_model') else 'with_framework'}")
     if (later := _later(report)) is None:

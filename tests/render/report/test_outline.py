@@ -45,6 +45,9 @@ def test_no_setting_is_asked_for_that_was_on():
     alone = Fact("collection.database_only", COLLECTION, True)
     told = next_collection(replace(data_bound(), facts=(*data_bound().facts, *on, alone))).en
     assert "export_type" in told and "not there" not in told, "text that nobody asked for is not lost"
+    host = Fact("collection.records_device", COLLECTION, False)
+    told = next_collection(replace(data_bound(), facts=(*data_bound().facts, *on, host))).en
+    assert "ProfilerActivity.NPU" in told and "not there" not in told, "what was not to be recorded is not lost"
 
 
 def test_older_mindspore_is_asked_in_its_own_words():
