@@ -82,12 +82,14 @@ def _cause_line(cause: Cause, lang: str) -> str:
 
 
 def change_line(line: Change, title: Text, lang: str) -> str:
-    """ "operator type MatMul: 10 ms → 15 ms (+5 ms, 62 % of the change)"; `title` is the part's."""
+    """ "operator type MatMul: 10 ms → 15 ms (+5 ms, 62 % of the change)"; `title` is the fact's."""
     name: Text | str = title
     if line.rest:
         name = as_recorded(both(f"comparison.rest_of_{'step' if line.role is Role.PART else 'part'}"))
     elif line.subject != RUN:
         name = where(line.subject, lang)
+        if line.role is Role.SEEN_AT:
+            name = word(lang, "comparison.seen_name", name=name, what=title)
     before, after = show_apart(line.before, line.after, "us", MEASURED)
     key = "comparison.seen_line" if line.role is Role.SEEN_AT else "comparison.part_line"
     return word(
