@@ -8,7 +8,7 @@ shortest stay at hand may still hold waiting for one of them: what exceeds the l
 from __future__ import annotations
 
 from collections import Counter, defaultdict
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 
 import numpy as np
@@ -116,6 +116,9 @@ KINDS = (
     kind("communication.weights_us", "us", "run",
          "exposed transfer of weights that data-parallel ranks gather before they use them, per step; only where they "
          "scatter the gradients of as many",
+         needs=_COLLECTIVE),
+    kind("communication.gathers_behind_update", "bool", "run",
+         "whether all that data-parallel ranks gather in a step begins behind its last reduced gradients",
          needs=_COLLECTIVE),
     kind("communication.weights_share", "ratio", "run", "the same as a share of the step", needs=_COLLECTIVE),
     kind("communication.context_us", "us", "run",
@@ -312,7 +315,9 @@ def _exposed(run: Run, step: float | None) -> Iterator[Fact]:
     if "tensor" in needed:
         share = sharded * needed["tensor"] / step
         yield from fact("communication.sharding_needed_share", RUN, share, *sources, samples=n)
-    if weights > 0 and _gathers_weights(run):
+    behind = _gathers_behind(run)
+    yield from fact("communication.gathers_behind_update", RUN, behind, *sources, samples=n)
+    if weights > 0 and not behind and _gathers_weights(run):
         yield from fact("communication.weights_us", RUN, weights, *sources, samples=n)
         yield from fact("communication.weights_share", RUN, weights / step, *sources, samples=n)
     if context > 0:
@@ -339,6 +344,26 @@ def _gathers_weights(run: Run) -> bool:
             moved[joint.kind] = moved.get(joint.kind, 0.0) + size
     told = "reducescatter" in moved and "allgather" in moved
     return told and moved["allgather"] >= limit("gradients", "gathered_part") * moved["reducescatter"]
+
+
+def _gathers_behind(run: Run) -> bool:
+    """Whether data-parallel ranks gather only what was just updated: no layer of the step waits for its weights."""
+    layout = partition(run)
+    begun: dict[str, dict[tuple[int, str], list[int]]] = {"allgather": {}, "reducescatter": {}}
+    for joint in joints(run):
+        if joint.kind in begun and layout.role_of(joint.group) == "data":
+            for step, start in zip(joint.steps, joint.start_ns[:, 0].tolist(), strict=True):
+                begun[joint.kind].setdefault((joint.ranks[0], step), []).append(start)
+    return gathered_behind(begun["allgather"], begun["reducescatter"])
+
+
+def gathered_behind(
+    gathers: Mapping[tuple[int, str], Sequence[int]], scatters: Mapping[tuple[int, str], Sequence[int]]
+) -> bool:
+    """Whether in each step of each rank every gather begins behind the last reduction; of both the starts in
+    nanoseconds, 0 where they are not told."""
+    both = gathers.keys() & scatters.keys()
+    return bool(both) and all(min(gathers[each]) > max(scatters[each]) > 0 for each in both)
 
 
 def _reshuffled(run: Run, sums: dict[tuple[str, str], _Sum], step: float | None) -> float | None:

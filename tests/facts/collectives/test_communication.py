@@ -6,6 +6,7 @@ from dataclasses import replace
 import pytest
 from clusters import PIPELINE, SMALL, facts_of
 
+from advisor.facts.collectives.communication import gathered_behind
 from advisor.facts.collectives.exchanges import kind_of
 from advisor.model import RUN, Subject
 from advisor.pipeline import Options, advise, measure
@@ -154,3 +155,18 @@ def test_gathers_are_of_weights_only_where_their_gradients_are_scattered(tmp_pat
     whole = measure([tmp_path / "whole"], None, Options(jobs=1)).facts
     assert whole.number("communication.exposed_transfer_us", RUN) > 0
     assert whole.number("communication.weights_us", RUN) is None
+
+
+@pytest.mark.parametrize(
+    ("gathers", "scatters", "behind"),
+    [
+        ({(0, "1"): [90], (0, "2"): [190]}, {(0, "1"): [20, 60], (0, "2"): [150]}, True),  # after the update
+        ({(0, "1"): [10, 50, 90]}, {(0, "1"): [60, 80]}, False),  # layer by layer
+        ({(0, "1"): [90], (0, "2"): [110]}, {(0, "1"): [60], (0, "2"): [150]}, False),  # one step gathers first
+        ({(0, "1"): [0]}, {(0, "1"): [0]}, False),
+        ({(0, "1"): [90]}, {}, False),
+    ],
+)
+def test_what_is_gathered_behind_the_last_gradients_is_no_layers_weights(gathers, scatters, behind):
+    """A sharded update gathers what it changed once, and no layer of this step waits for it."""
+    assert gathered_behind(gathers, scatters) == behind
