@@ -43,6 +43,7 @@ class Owners:
         self._host, self._copies = trace.host, trace.copies
         self._running = running
         self._usual = measure(running) / max(high - low, 1)
+        self._launched = np.sort(trace.launched)
         self._beside: dict[int, float] = {}
         nobodys = (_FRAME, _LAUNCH, _WAITS)
         self._frames = np.array([any(one.search(name) for one in nobodys) for name in trace.host.names], bool)
@@ -51,7 +52,8 @@ class Owners:
         """Who owns a stretch, and how much of it that covers, µs: the most specific event that covers half of what
         copies between memories leave of the stretch and does little else, for the loop around the work lasts through
         the stretch, too, and keeps nobody waiting; else the name whose events do so together. Empty where there is
-        none, None where no event at all was recorded."""
+        none, None where no event at all was recorded. What the device still had to do when such an event began is no
+        work of the event's: nothing is launched in it."""
         host = self._host
         if not host.start.size:
             return None, 0.0
@@ -59,7 +61,8 @@ class Owners:
         found = np.flatnonzero(overlap > 0)
         found = found[~self._frames[host.name[found]]]
         length = host.end[found] - host.start[found]
-        found = found[(overlap[found] >= COVERS * length) | self._idles(found, length)]
+        mostly = (overlap[found] >= COVERS * length) | self._idles(found, length)
+        found = found[mostly | self._outlasts(found, start, end)]
         copied = self._copied(start, end)
         if copied > (1 - _LEFT) * (end - start):  # what copies leave tells little
             copied = 0
@@ -133,7 +136,7 @@ class Owners:
         """Whether events of this name fill the time in which the device runs much as they fill this share of a stretch:
         a thread beside the loop, such as a loader's worker, works on either way. Calls that wait for the device last
         while it runs by their nature: those that last while it idles wait for something else, such as a copy."""
-        if SYNCHRONISES.search(self._host.names[name]) or COPIES_BACK.search(self._host.names[name]):
+        if self._waits(name):
             return False
         if name not in self._beside:
             chosen = self._host.name == name
@@ -142,8 +145,26 @@ class Owners:
             self._beside[name] = int(ran.sum()) / max(measure(self._running), 1)
         return self._beside[name] >= COVERS * share
 
+    def _waits(self, name: int) -> bool:
+        """Whether events of this name are calls that wait for the device."""
+        label = self._host.names[name]
+        return bool(SYNCHRONISES.search(label) or COPIES_BACK.search(label))
+
     def _idles(self, events: Ints, length: Ints) -> Mask:
         """During which of these events the device hardly ran."""
         ran = covered(self._running, self._host.end[events]) - covered(self._running, self._host.start[events])
         hardly: Mask = ran <= HARDLY * self._usual * length
         return hardly
+
+    def _outlasts(self, events: Ints, start: int, end: int) -> Mask:
+        """In which of these events, begun before a stretch and over within it, the host launches nothing, while it does
+        before and afterwards: the device ran through what it had been given, and then out of it. Threads beside the
+        loop and calls that wait for the device are none of them."""
+        low, high = self._host.start[events], self._host.end[events]
+        before, until = np.searchsorted(self._launched, low), np.searchsorted(self._launched, high)
+        quiet: Mask = (before == until) & (before > 0) & (until < len(self._launched)) & (low < start) & (high <= end)
+        for at in np.flatnonzero(quiet).tolist():
+            name = int(self._host.name[events[at]])
+            share = (int(high[at]) - start) / (end - start)
+            quiet[at] = not (self._waits(name) or self._always(name, share))
+        return quiet

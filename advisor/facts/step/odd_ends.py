@@ -110,6 +110,24 @@ def without_cut_end(times: StepTimes) -> StepTimes:
     return times.without(times.steps[-1:], "incomplete: the collection ended in it") if cut else times
 
 
+def without_cut_start(times: StepTimes, course: Course | None) -> StepTimes:
+    """Without a first step that was running when the collection began: it has less than half of the kernels of each of
+    the others, which have about as many as each other, and is shorter than all of them. Where the last one has more by
+    what the first one lacks, rows are moved against the steps, and whole together."""
+    ends = section("odd_ends")
+    if course is None or not (course.marked and course.complete):
+        return times
+    place = {step: at for at, step in enumerate(course.steps)}
+    whole = without_cut_end(times)
+    if len(whole.steps) < ends["steps"] or any(step not in place for step in whole.steps):
+        return times
+    first, rest = np.split(course.kernels[[place[step] for step in whole.steps]], [1])
+    alike = np.ptp(rest) <= ends["again"] * (rest.min() - first[0])
+    few = first[0] < ends["shorter_factor"] * rest.min()
+    cut = few and alike and whole.time[0] < ends["cut_factor"] * whole.time[1:].min()
+    return times.without(times.steps[:1], "incomplete: the collection began in it") if cut else times
+
+
 def without_drain(times: StepTimes, course: Course | None, framework: str) -> StepTimes:
     """Without a last step that lasts to its own last kernel where the others last to the next one's first kernel and
     reach beyond it: what they run beside the next step, the last one runs alone. One that is slow even without that is

@@ -24,6 +24,7 @@ from advisor.facts.step.odd_ends import (
     moved_ranks,
     on_all,
     without_cut_end,
+    without_cut_start,
     without_drain,
     without_open_end,
     without_ramp,
@@ -59,6 +60,7 @@ def steady(run: Run) -> dict[int, StepTimes]:
     times = {rank: _fetching_idle(one, courses.get(rank)) for rank, one in times.items()}
     times = by_batch(times, run.each(DATA_PIPELINE), run.each(GET_NEXT), run.each(KERNEL_STEPS))
     times = without_evaluation(times, courses, run.ranks)
+    times = on_all({rank: without_cut_start(t, courses.get(rank)) for rank, t in times.items()})
     serves = recording_of(run).kind == "inference"
     times = on_all({rank: without_warm_up(t, serves=serves) for rank, t in without_ramp(times).items()})
     times = met_again(times)

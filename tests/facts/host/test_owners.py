@@ -13,13 +13,17 @@ NONE = np.zeros(0, np.int64)
 
 
 def owners(
-    *events: tuple[str, int, int], running: Intervals = (NONE, NONE), copies: Intervals = (NONE, NONE)
+    *events: tuple[str, int, int],
+    running: Intervals = (NONE, NONE),
+    copies: Intervals = (NONE, NONE),
+    launched: tuple[int, ...] = (),
 ) -> Owners:
     """Of host events (name, start, end) in a recording of 10 ms; times in microseconds."""
     start, end = (np.array([event[at] for event in events], np.int64) * 1000 for at in (1, 2))
     names = list(dict.fromkeys(event[0] for event in events))
     spans = Spans(start, end, np.array([names.index(event[0]) for event in events], np.int64), names)
-    trace = Trace([], NONE, NONE, {}, spans, (NONE, NONE), (NONE, NONE), (NONE, np.zeros(0)), copies=copies)
+    launches = np.array(launched, np.int64) * 1000
+    trace = Trace([], launches, launches, {}, spans, (NONE, NONE), (NONE, NONE), (NONE, np.zeros(0)), copies=copies)
     return Owners(trace, running, 0, 10_000_000)
 
 
@@ -153,3 +157,21 @@ def test_what_a_caller_does_all_the_while_owns_the_stretch_that_its_calls_fill()
         calls = [("aten::scatter_add", at, at + 1200) for at in starts]
         calls += [("AscendCL@aclopCompileAndExecuteV2", at + 5, at + 5 + lasts) for at in starts]
         assert owners(*calls, running=busy).of(1_000_000, 9_000_000)[0] == owner
+
+
+def test_a_function_that_outlasts_what_was_queued_owns_the_stretch_behind_it() -> None:
+    """The device works through its queue while the host writes a log, then idles until the next launch. A loop that
+    launches, a thread beside it, a wait for the device, and one of whose launches nothing is known own nothing."""
+    busy, launched = running((0, 4000), (5000, 9900)), (100, 900, 4950, 8000)
+    event = ("write", 1000, 4900)
+    assert owners(event, running=busy, launched=launched).of(4_000_000, 5_000_000) == ("write", 900.0)
+    synchronises = ("AscendCL@aclrtSynchronizeStream", 1000, 4900)
+    beside = (event, ("write", 0, 990), ("write", 5100, 9900))
+    for events, known in (
+        ((event,), ()),
+        ((event,), (100, 2000, 8000)),
+        ((synchronises,), launched),
+        (beside, launched),
+        ((("write", 1000, 5100),), launched),
+    ):
+        assert owners(*events, running=busy, launched=known).of(4_000_000, 5_000_000) == ("", 0.0)

@@ -35,3 +35,18 @@ def test_evaluation_alone_keeps_its_steps(tmp_path):
     found = profile(tmp_path, evaluating=range(10, 16))
     assert not any("gradient" in reason for _, reason in found.info.excluded_steps)
     assert found.facts.value("step.time_us", RUN) == pytest.approx(60_000, rel=0.01)
+
+
+def test_a_last_step_cut_before_its_gradients_is_no_evaluation(tmp_path):
+    """The collection ended in its forward pass: it is left out as incomplete, and nothing is said of evaluating."""
+    rows, now = [], 1000.0
+    for step in range(10, 15):
+        for kind in ["MatMulV2"] if step == 14 else ["MatMulV2", "ReluGrad", "ReluGrad"]:
+            rows.append(f"{step},{kind}_1,{kind},AI_CORE,{now:.3f},10000")
+            now += 10_000
+        now += 100
+    (tmp_path / "kernel_details.csv").write_text("\n".join([HEAD, *rows]) + "\n")
+    found = measure([tmp_path], None, Options(jobs=1))
+    assert [name for name, reason in found.info.excluded_steps if "ended in it" in reason] == ["14"]
+    assert not any("compute no gradients" in problem.problem for problem in found.problems)
+    assert found.facts.value("step.time_us", RUN) == pytest.approx(30_100, rel=0.01)

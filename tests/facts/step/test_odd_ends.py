@@ -1,5 +1,7 @@
 """The ends of a recording: what of them is no whole, usual step."""
 
+from dataclasses import replace
+
 import numpy as np
 from hypothesis import given
 from hypothesis import strategies as st
@@ -10,6 +12,7 @@ from advisor.facts.step.odd_ends import (
     following_nothing,
     moved_ranks,
     without_cut_end,
+    without_cut_start,
     without_drain,
     without_open_end,
     without_short_start,
@@ -167,3 +170,23 @@ def test_a_usual_step_behind_slow_ones_is_whole() -> None:
     assert without_cut_end(waits_first).steps == waits_first.steps[:-1], "cut in its middle, behind its wait for data"
     waits_longer = _rows([95.0, 95, 95, 90], [63.0] * 3 + [20.0])
     assert without_cut_end(waits_longer).steps == waits_longer.steps, "as long as any"
+
+
+@given(st.integers(60, 2000), st.floats(0.02, 0.45), st.integers(2, 6))
+def test_a_first_step_that_the_collection_began_in_is_no_step(kernels: int, part: float, count: int) -> None:
+    """It has few of the kernels that all others have, and is shorter. Where the last row has what the first lacks,
+    where steps differ anyway, or where the first is as long as any, it stays."""
+
+    def course(counts: list[int]) -> Course:
+        return replace(_course([100.0] * len(counts)), kernels=np.array(counts))
+
+    few, others = int(part * kernels), [kernels] * count
+    rows = _rows([60.0] + [100.0] * count, [30.0] + [60.0] * count)
+    assert without_cut_start(rows, course([few, *others])).steps == rows.steps[1:]
+    uneven = [kernels] * (count - 1) + [3 * kernels]
+    for counts in ([*others, kernels], [few, *others[1:], 2 * kernels - few], [few, *uneven], [few, few, *others[1:]]):
+        assert without_cut_start(rows, course(counts)).steps == rows.steps
+    long = _rows([100.0] * (count + 1), [30.0] + [60.0] * count)
+    assert without_cut_start(long, course([few, *others])).steps == long.steps
+    missing = replace(course([few, *others]), complete=False)
+    assert without_cut_start(rows, missing).steps == without_cut_start(rows, None).steps == rows.steps
