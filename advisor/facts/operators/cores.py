@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from typing import Any
 
@@ -17,6 +17,7 @@ from advisor.facts.recording.counts import types_of_signatures
 from advisor.facts.step.steps import steady
 from advisor.facts.step.times import STEPS
 from advisor.knowledge.measuring import limit
+from advisor.knowledge.thresholds import shared_thresholds
 from advisor.model import Fact, Source, Subject
 from advisor.sources.base import Rank
 from advisor.sources.streams.kernel_blocks import VECTOR_BLOCKS
@@ -29,9 +30,10 @@ KINDS = (
         "operator_type.core_idle_share",
         "ratio",
         "operator_type",
-        "part of the cores' time that a short last round leaves unused",
-        formula="Σ t × (1 − blocks ÷ (rounds × cores)) ÷ Σ t; cores from device_*/info.json or "
-        "HardwareInfo.jsonl, else as many as most types that run on them have blocks",
+        "part of the cores' time that a short last round leaves unused: of the kernels that use few cores, where "
+        "there are such, else of all of the type",
+        formula="Σ t × (1 − blocks ÷ (rounds × cores)) ÷ Σ t; cores from device_*/info.json or HardwareInfo.jsonl, "
+        "else as many as most types have blocks, of which a cube core counts as two vector cores",
         needs="kernels",
     ),
     kind(
@@ -43,6 +45,22 @@ KINDS = (
     ),
     kind("operator_type.core_count", "count", "operator_type", "cores of the kind it runs on", needs="kernels"),
     kind("operator_type.blocks", "count", "operator_type", "blocks of its costliest kernel", needs="kernels"),
+    kind(
+        "operator_type.few_cores_share",
+        "ratio",
+        "operator_type",
+        "part of its time in kernels that leave a fifth of the cores or more unused",
+        needs="kernels",
+    ),
+    kind(
+        "operator_type.few_cores_shape",
+        "text",
+        "operator_type",
+        "input shapes of those of them that leave most unused",
+        needs="kernels",
+    ),
+    kind("operator_type.few_cores_blocks", "count", "operator_type", "blocks of these", needs="kernels"),
+    kind("operator_type.few_cores_count", "count", "operator_type", "cores of the kind these run on", needs="kernels"),
     kind(
         "operator_type.vectors_per_cube",
         "number",
@@ -58,10 +76,23 @@ _CUBE = ("AI_CORE", "AI_CUBE", "MIX_AIC")
 _VECTOR = ("AI_VECTOR_CORE", "MIX_AIV")
 
 
+@dataclass(frozen=True)
+class _Few:
+    """Kernels of one shape that leave cores unused: how much time they do, and the blocks of the longest."""
+
+    idle_us: float
+    shape: str
+    blocks: int
+    cores: int
+
+
 @dataclass
 class _Use:
     time_us: float = 0.0
     idle_us: float = 0.0
+    few_us: float = 0.0
+    few_idle_us: float = 0.0
+    few: _Few | None = None
     longest_us: float = 0.0
     cores: int = 0
     blocks: int = 0
@@ -130,11 +161,17 @@ def reduce(rank: Rank) -> CoreUse | None:
     signature, blocks, of = kernels.signature[usable], kernels.block[usable], cores[usable]
     lasts = np.nan_to_num(kernels.duration[usable])
     rounds = np.ceil(blocks / np.maximum(of, 1))
-    # of cores that are not told, those are unused that most other types use
-    unused = np.where((of > 0) & (told | (rounds == 1)), 1 - blocks / np.maximum(rounds * of, 1), 0.0)
+    # of cores that are not told, those are unused that most other types use; short kernels mostly start and stop
+    long = lasts >= _shared("short_kernel")
+    gains = (of > 0) & (told | (rounds == 1) & long)
+    unused = np.where(gains, 1 - blocks / np.maximum(rounds * of, 1), 0.0)
     idle = lasts * unused
+    few = (unused >= _shared("idle_cores")) & long
     size = len(kernels.signatures)
     time_by, idle_by = np.bincount(signature, lasts, size), np.bincount(signature, idle, size)
+    few_by, few_idle_by = (np.bincount(signature[few], each[few], size) for each in (lasts, idle))
+    sparse = np.flatnonzero(few)[largest(lasts[few], signature[few])]
+    fewest = dict(zip(signature[sparse].tolist(), sparse.tolist(), strict=True))
     types, names = dict[str, _Use](), types_of_signatures(kernels)
     longest = largest(lasts, signature)
     costliest = dict(zip(signature[longest].tolist(), longest.tolist(), strict=True))
@@ -144,6 +181,12 @@ def reduce(rank: Rank) -> CoreUse | None:
         use = types.setdefault(names[index], _Use())
         use.time_us += float(time_by[index])
         use.idle_us += float(idle_by[index])
+        if index in fewest:
+            use.few_us += float(few_by[index])
+            use.few_idle_us += float(few_idle_by[index])
+            one = fewest[index]
+            shape = kernels.signatures[index].input_shapes
+            use.few = _worst((use.few, _Few(float(few_idle_by[index]), shape, int(blocks[one]), int(of[one]))))
         if kernels.signatures[index].core == "MIX_AIC":
             use.paired_us += float(kernels.piped[VECTOR_BLOCKS][index])
             use.vectors += float(kernels.pipes[VECTOR_BLOCKS][index])
@@ -154,22 +197,38 @@ def reduce(rank: Rank) -> CoreUse | None:
     return CoreUse(types, steps, *((rank.source("kernels", *each),) for each in columns)) if types else None
 
 
+def _worst(found: Iterable[_Few | None]) -> _Few | None:
+    return max((few for few in found if few is not None), key=lambda few: few.idle_us, default=None)
+
+
+def _shared(name: str) -> float:
+    return float(shared_thresholds()[name]["value"])
+
+
 def _usual_blocks(kernels: Kernels) -> Ints:
     """For each signature how many cores of its kind there are at least: as many as most types of operators that run on
-    it have blocks; 0 where too few types agree."""
+    it have blocks; 0 where too few types agree. Where too few run on one kind, those on the other are witnesses too,
+    as long as both have some that fit: beside each cube core there are two vector cores."""
     found = np.zeros(len(kernels.signatures), np.int64)
     names = types_of_signatures(kernels)
     known = np.isfinite(kernels.block) & (kernels.block >= 1)
+    masks, votes = [], []
     for kinds in (_CUBE, _VECTOR):
         mine = np.array([s.core in kinds for s in kernels.signatures], bool)
         at = np.flatnonzero(known & mine[kernels.signature])
         counts, which = numbered(kernels.block[at].astype(np.int64))
         signatures, blocks = np.divmod(distinct(kernels.signature[at] * len(counts) + which), max(len(counts), 1))
         pairs = {(names[each], count) for each, count in zip(signatures.tolist(), counts[blocks].tolist(), strict=True)}
-        types = Counter(count for name, count in pairs if name)
-        usual, count = max(types.items(), key=lambda each: (each[1], each[0]), default=(0, 0))
-        if count >= FEWEST_TYPES:
-            found[mine] = usual
+        masks.append(mine)
+        votes.append(Counter(int(count) for name, count in pairs if name))
+    cube, vector = votes
+    fits = {count: n + vector[2 * count] for count, n in cube.items() if vector[2 * count]}
+    for mine, types, each in zip(masks, votes, (1, 2), strict=True):
+        candidates = (types, {each * count: n for count, n in fits.items()})
+        for usual, count in (max(of.items(), key=lambda one: (one[1], one[0]), default=(0, 0)) for of in candidates):
+            if count >= FEWEST_TYPES:
+                found[mine] = usual
+                break
     return found
 
 
@@ -193,10 +252,19 @@ def measure(run: Run, facts: FactSet) -> Iterator[Fact]:
             yield from fact("operator_type.vectors_per_cube", subject, vectors, *parts[0][0].pairs)
         if not top.cores:
             continue
-        yield from fact("operator_type.core_idle_share", subject, idle / time, *sources)
-        per_step = sum(use.idle_us / n for n, (_, use) in zip(steps, parts, strict=True)) / len(found)
+        few_us = sum(use.few_us for _, use in parts)
+        share = sum(use.few_idle_us for _, use in parts) / few_us if few_us else idle / time
+        yield from fact("operator_type.core_idle_share", subject, share, *sources)
+        idles = (use.few_idle_us if few_us else use.idle_us for _, use in parts)
+        per_step = sum(each / n for n, each in zip(steps, idles, strict=True)) / len(found)
         yield from fact("operator_type.core_idle_us", subject, per_step, *sources)
         yield from fact("operator_type.core_count", subject, top.cores, *sources)
+        few = _worst(use.few for _, use in parts)
+        if few is not None:
+            yield from fact("operator_type.few_cores_share", subject, few_us / time, *sources)
+            yield from fact("operator_type.few_cores_shape", subject, few.shape.strip('" ;') or None, *sources)
+            yield from fact("operator_type.few_cores_blocks", subject, few.blocks, *sources)
+            yield from fact("operator_type.few_cores_count", subject, few.cores, *sources)
 
 
 FAMILIES = (Family("cores", KINDS, measure, CORE_USE.by(reduce), ("kernels",), uses=(STEPS,)),)

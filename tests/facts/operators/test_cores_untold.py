@@ -7,7 +7,8 @@ from pathlib import Path
 import pytest
 
 from advisor.model import Subject
-from advisor.pipeline import Options, measure
+from advisor.pipeline import Options, advise, measure
+from advisor.ruleset.files.loader import load_rules
 
 HEAD = "Step Id,Name,Type,Accelerator Core,Start Time(us),Duration(us),Block Num"
 
@@ -36,3 +37,54 @@ def test_a_type_on_one_of_the_cores_that_others_use_leaves_the_rest_idle(tmp_pat
 def test_too_few_types_that_agree_tell_nothing(tmp_path: Path, blocks: dict[str, int]) -> None:
     """Tilings of two types, or of types that differ, are no witness of the card."""
     assert set(_idle(tmp_path, blocks).values()) <= {None, 0.0}
+
+
+LONG_HEAD = f"{HEAD},Input Shapes"
+
+
+def _profile(tmp_path: Path, kernels: list[tuple[str, str, int, float, str]], steps: int = 3) -> Path:
+    """Steps of these kernels: (type, core, blocks, microseconds, shapes)."""
+    rows, at = [LONG_HEAD], 0.0
+    for step in range(steps):
+        for number, (kind, core, blocks, us, shapes) in enumerate(kernels):
+            rows.append(f'{step},{kind}_{number},{kind},{core},{1_000_000 + at},{us},{blocks},"{shapes}"')
+            at += us + 10
+    (tmp_path / "kernel_details.csv").write_text("\n".join(rows) + "\n", encoding="utf-8")
+    return tmp_path
+
+
+VECTOR = [("Gelu", "AI_VECTOR_CORE", 48, 90.0, "4096,4096"), ("LayerNormV3", "AI_VECTOR_CORE", 48, 90.0, "4096,4096")]
+WIDE = ("MatMulV3", "AI_CORE", 24, 600.0, "4096,4096;4096,4096")
+NARROW = ("MatMulV3", "AI_CORE", 2, 600.0, "32,16384;16384,512")
+
+
+def test_kernels_on_all_cores_are_no_excuse_for_those_of_another_shape(tmp_path: Path) -> None:
+    """Nine products use all cores, one shape uses two of them; two vector types witness the cube cores."""
+    facts = measure([_profile(tmp_path, [*VECTOR, *[WIDE] * 9, NARROW])], None, Options(jobs=1)).facts
+    product = Subject("operator_type", "MatMulV3")
+    assert facts.number("operator_type.core_idle_share", product) == pytest.approx(22 / 24)
+    assert facts.number("operator_type.few_cores_share", product) == pytest.approx(0.1)
+    assert facts.value("operator_type.few_cores_shape", product) == "32,16384;16384,512"
+    assert facts.value("operator_type.few_cores_blocks", product) == 2
+    assert facts.value("operator_type.few_cores_count", product) == 24
+
+
+def test_kinds_of_cores_that_do_not_fit_are_no_witness_of_each_other(tmp_path: Path) -> None:
+    """Beside 20 cube cores there are no 48 vector cores: nobody knows how many of either there are."""
+    facts = measure([_profile(tmp_path, [*VECTOR, (*WIDE[:2], 20, *WIDE[3:]), NARROW])], None, Options(jobs=1)).facts
+    assert facts.number("operator_type.core_idle_share", Subject("operator_type", "MatMulV3")) is None
+
+
+def test_kernels_that_only_start_and_stop_gain_nothing_by_more_cores(tmp_path: Path) -> None:
+    short = [("Add", "AI_VECTOR_CORE", 1, 4.0, "1")] * 40
+    facts = measure([_profile(tmp_path, [*VECTOR, WIDE, *short])], None, Options(jobs=1)).facts
+    assert facts.number("operator_type.core_idle_share", Subject("operator_type", "Add")) == 0
+
+
+def test_one_kernel_that_is_told_by_its_type_and_its_name_is_one_finding(tmp_path: Path) -> None:
+    """It takes half of the step on one block: the block is the finding, its time a symptom of it."""
+    folder = _profile(tmp_path, [*VECTOR, *[WIDE] * 9, ("Sort", "AI_VECTOR_CORE", 1, 6000.0, "1,131072")])
+    report = advise([folder], load_rules(), Options(jobs=1))
+    about = [each for each in report.findings if "Sort" in each.subject.id and not each.because]
+    assert [each.rule for each in about] == ["COMP086"]
+    assert "1 block on 48 cores" in about[0].message.en
