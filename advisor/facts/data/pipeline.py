@@ -7,6 +7,7 @@ the step next. `DataPipeline.step_us` serves other families as the step where th
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Iterator
 from typing import Any
 
@@ -23,6 +24,8 @@ from advisor.model import RUN, Fact, Source, Subject
 
 EDGES = limit("queueing", "edges")
 """Part of the interval between batches by which the edges of a recording lengthen what is done for one."""
+UNLIKE = limit("queueing", "unlike")
+"""Part of the step by which waits for the pipeline lie apart in ranks that are not fed alike."""
 
 
 def measure(run: Run, facts: FactSet) -> Iterator[Fact]:
@@ -38,13 +41,25 @@ def measure(run: Run, facts: FactSet) -> Iterator[Fact]:
     for one in feedings:
         shape = tuple((op.name, op.workers) for op in one.data.operations.values())
         groups.setdefault((shape, one.busiest, one.steepest), []).append(one)
-    middles = [middle_of(members) for members in groups.values()]
-    yield from run_queue_facts(middles)
-    for members, middle in zip(groups.values(), middles, strict=True):
+    yield from run_queue_facts([middle_of(members) for members in groups.values()])
+    for members in (part for of_one_shape in groups.values() for part in _fed_alike(of_one_shape)):
+        middle = middle_of(members)
         ranks = tuple(sorted(one.rank for one in members))
         yield from queue_facts(ranks, middle)
         for op in middle.data.operations.values():
             yield from operation_facts(Subject("pipeline_op", op.name, ranks), op, middle)
+
+
+def _fed_alike(members: list[Feeding]) -> list[list[Feeding]]:
+    """Ranks with the same operations, parted where their waits for the pipeline lie far apart: the middle of ranks that
+    are fed tells nothing of one that starves."""
+    ordered = sorted(members, key=lambda one: one.starved_share or 0.0)
+    parts = [ordered[:1]]
+    for before, one in itertools.pairwise(ordered):
+        if (one.starved_share or 0.0) - (before.starved_share or 0.0) > UNLIKE:
+            parts.append([])
+        parts[-1].append(one)
+    return parts
 
 
 def middle_of(feedings: list[Feeding]) -> Feeding:

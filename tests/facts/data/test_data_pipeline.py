@@ -324,6 +324,29 @@ def test_unlike_ranks_give_the_run_one_queue(tmp_path: Path) -> None:
     assert shares == [0.25]
 
 
+def test_a_rank_that_starves_is_not_the_middle_of_those_that_are_fed(tmp_path: Path) -> None:
+    """All have the same operations, and one waits two thirds of its step for them. Waits that differ by little are
+    those of one group."""
+
+    def groups(name: str, waits_ms: tuple[int, ...]) -> dict[tuple[int, ...], float]:
+        ranks = []
+        for number, wait in enumerate(waits_ms):
+            folder = tmp_path / name / str(number)
+            write_iterator(folder / "FRAMEWORK", [wait] * 40, [30] * 40, [4] * 40)
+            queue = {"output_queue": {"length": 16, "size": [4] * 9}}
+            op = {"op_id": 0, "op_type": "MapOp", "num_workers": 2, "metrics": queue}
+            (folder / "FRAMEWORK" / "pipeline_profiling_0.json").write_text(json.dumps({"op_info": [op]}))
+            ranks.append(Rank(number, folder, find_minddata(folder, 0), base=folder))
+        run = Run(Profile("x", ranks))
+        for rank in ranks:
+            run.keep(rank.rank, {DATA_PIPELINE: reduce(rank)})
+        told = [fact for fact in measure(run, FactSet()) if fact.name == "pipeline_op.wait_share"]
+        return {fact.subject.ranks: float(str(fact.value)) for fact in told}
+
+    assert groups("one", (0, 20, 0, 1)) == {(0, 2, 3): pytest.approx(0.0), (1,): pytest.approx(2 / 3)}
+    assert set(groups("all", (10, 11, 12, 11))) == {(0, 1, 2, 3)}
+
+
 RECORDED = Path(__file__).parents[2] / "data" / "recordings" / "map_py_gil_threads"
 
 
