@@ -33,11 +33,11 @@ def profile(tmp_path: Path) -> Path:
 
 
 SLOW = """
-import sys, time
+import os, sys, time
 import advisor.render as rendering, advisor.basics.files as files
 kind, ready = sys.argv[1:3]
 def stall(*given, **named):
-    open(ready, "w").close()
+    os.close(os.open(ready, os.O_CREAT))    # a file object that dies would swallow what the signal raises
     time.sleep(60)
 if kind == "rendering":
     rendering.render = stall
@@ -61,7 +61,11 @@ def interrupt(profile: Path, tmp_path: Path, kind: str, number: int) -> tuple[in
         time.sleep(0.02)
     assert ready.exists(), process.communicate()[1]
     process.send_signal(number)
-    _, messages = process.communicate(timeout=20)
+    try:
+        _, messages = process.communicate(timeout=20)
+    finally:
+        process.kill()
+        process.communicate()
     return process.returncode, messages, [path.name for path in out.iterdir()]
 
 
