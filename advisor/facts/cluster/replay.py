@@ -18,7 +18,7 @@ import numpy as np
 from advisor.basics.arrays import Floats, Ints, Mask
 from advisor.facts.base import FactSet, Family, Run, computed, fact, kind
 from advisor.facts.cluster.meetings import Event, Model, build
-from advisor.facts.collectives.exchanges import EXCHANGES, kind_of
+from advisor.facts.collectives.exchanges import EXCHANGES, POINT_TO_POINT, kind_of
 from advisor.facts.collectives.parallelism import partition
 from advisor.facts.device.course import COURSE, Chain, reduce_course
 from advisor.facts.step.times import STEPS
@@ -222,7 +222,8 @@ def _deal_out(
     own = {r: np.where(chain.computes, chain.working, 0.0) for r, chain in chains.items()}
     mean = float(np.mean([work.sum() for work in own.values()]))
     lacking = {rank: mean - float(work.sum()) for rank, work in own.items() if work.sum() < mean}
-    given = {rank: np.zeros(len(blocks(found.chains[rank]))) for rank in lacking}
+    transfers = in_order(chains.values())
+    given = {rank: np.zeros(len(blocks(found.chains[rank], transfers))) for rank in lacking}
     for rank in loaded:
         over = float(own[rank].sum()) - mean
         if over <= 0:
@@ -232,14 +233,21 @@ def _deal_out(
         gone, chain = own[rank] * (1 - np.broadcast_to(factor, len(own[rank]))), found.chains[rank]
         for taker, lacks in lacking.items():
             part, into = lacks / sum(lacking.values()), given[taker]
-            alike = sequence(found.chains[taker]) == sequence(chain)
-            into += np.bincount(places(chain), gone * part) if alike else gone.sum() * part / len(into)
+            alike = sequence(found.chains[taker], transfers) == sequence(chain, transfers)
+            into += np.bincount(places(chain, transfers), gone * part) if alike else gone.sum() * part / len(into)
     for taker, more in given.items():
         theirs = found.chains[taker]
-        work = blocks(theirs)
+        work = blocks(theirs, transfers)
         raised = 1 + np.divide(more, work, out=np.zeros_like(work), where=work > 0)
-        change = Change(np.asarray(raised[places(theirs)]))
+        change = Change(np.asarray(raised[places(theirs, transfers)]))
         changes[taker] = changes[taker].beside(change) if taker in changes else change
+
+
+def in_order(chains: Collection[Chain]) -> bool:
+    """Whether all of them wait for the same collectives in the same order, transfers among them. Those between stages
+    come when another stage is ready, on one rank before a collective and on its peer behind it: where they do, blocks
+    lie between the other collectives, which all members begin in one order."""
+    return len({sequence(chain) for chain in chains}) <= 1
 
 
 def _evened(run: Run, found: Model, rank: int, late: Collection[int], share: float) -> float | Floats:
@@ -247,41 +255,51 @@ def _evened(run: Run, found: Model, rank: int, late: Collection[int], share: flo
     slow card has more everywhere, a hot expert in its own layers. One factor for all where its peers run another
     sequence of collectives, or have nowhere less."""
     chain = found.chains[rank]
-    order = sequence(chain)
-    fair = [blocks(found.chains[r]) for r in _members(run, rank) if r != rank and r not in late and r in found.chains
-            and sequence(found.chains[r]) == order]  # fmt: skip
+    others = [found.chains[r] for r in _members(run, rank) if r != rank and r not in late and r in found.chains]
+    transfers = any(in_order((chain, other)) for other in others)
+    order = sequence(chain, transfers)
+    fair = [blocks(other, transfers) for other in others if sequence(other, transfers) == order]
     if not fair:
         return 1 - share
-    own = blocks(chain)
+    own = blocks(chain, transfers)
     over = np.maximum(own - np.median(np.array(fair), axis=0), 0.0)
     if over.sum() <= 0:
         return 1 - share
     kept = 1 - np.divide(over, own, out=np.zeros_like(own), where=own > 0) * min(share * own.sum() / over.sum(), 1.0)
     taken = float((own * (1 - kept)).sum())
     rest = max(1 - (share * own.sum() - taken) / max(own.sum() - taken, 1e-9), 0.0)
-    return np.asarray(kept[places(chain)] * rest)
+    return np.asarray(kept[places(chain, transfers)] * rest)
 
 
-def _awaited(chain: Chain) -> Mask:
+def _awaited(chain: Chain, transfers: bool) -> Mask:
     """The collectives that computing waits for: those in the background lie elsewhere on a slow rank than on others."""
     found = np.zeros(len(chain.name), bool)
     awaited = chain.after[chain.computes]
     found[awaited[awaited >= 0]] = True
+    if transfers:
+        return found
+    between = [bool(name) and kind_of(name) in POINT_TO_POINT for name in chain.name]
+    for at in np.flatnonzero(found & np.array(between, bool)).tolist():
+        found[at] = False
+        while at >= 0 and between[at]:
+            at -= 1
+        found[at] = found[at] or (at >= 0 and bool(chain.name[at]))  # what is received behind a collective hides it
     return found
 
 
-def places(chain: Chain) -> Ints:
+def places(chain: Chain, transfers: bool = True) -> Ints:
     """For each event of the chain the block of computing that it lies in."""
-    return np.cumsum(_awaited(chain))
+    return np.cumsum(_awaited(chain, transfers))
 
 
-def sequence(chain: Chain) -> tuple[str, ...]:
-    return tuple(kind_of(chain.name[i]) for i in np.flatnonzero(_awaited(chain)).tolist())
+def sequence(chain: Chain, transfers: bool = True) -> tuple[str, ...]:
+    """The kinds of collectives that computing waits for, transfers from rank to rank among them or not."""
+    return tuple(kind_of(chain.name[i]) for i in np.flatnonzero(_awaited(chain, transfers)).tolist())
 
 
-def blocks(chain: Chain) -> Floats:
+def blocks(chain: Chain, transfers: bool = True) -> Floats:
     """Computing between each two collectives that it waits for, before the first and behind the last, microseconds."""
-    at = places(chain)
+    at = places(chain, transfers)
     work = np.where(chain.computes, chain.working, 0.0)
     return np.bincount(at, work, int(at[-1]) + 1).astype(np.float64)
 

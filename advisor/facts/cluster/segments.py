@@ -18,7 +18,7 @@ from advisor.basics.arrays import Floats
 from advisor.facts.base import FactSet, Family, Run, computed, fact, kind
 from advisor.facts.cluster.accounts import accounts
 from advisor.facts.cluster.peers import kernel_speeds, spread
-from advisor.facts.cluster.replay import Change, blocks, gain, model, places, sequence
+from advisor.facts.cluster.replay import Change, blocks, gain, in_order, model, places, sequence
 from advisor.facts.collectives.exchanges import EXCHANGES
 from advisor.facts.collectives.parallelism import partition
 from advisor.facts.device.course import COURSE
@@ -69,11 +69,12 @@ def uneven_segments(run: Run) -> Uneven | None:
     count = 0
     for members in partition(run).peers().values():
         ranks = [rank for rank in members if rank in found.chains]
-        orders = {sequence(found.chains[rank]) for rank in ranks}
+        transfers = in_order([found.chains[rank] for rank in ranks])
+        orders = {sequence(found.chains[rank], transfers) for rank in ranks}
         if len(ranks) < 3 or len(orders) > 1:
             continue
         order = orders.pop()
-        work = np.array([blocks(found.chains[rank]) / speeds.get(rank, 1.0) for rank in ranks])
+        work = np.array([blocks(found.chains[rank], transfers) / speeds.get(rank, 1.0) for rank in ranks])
         uneven = _uneven(work)
         mean, last = work.mean(axis=0), work.argmax(axis=0)
         above = np.where(uneven, work - mean, 0.0)
@@ -87,7 +88,7 @@ def uneven_segments(run: Run) -> Uneven | None:
         even = np.where(uneven, mean, work)
         for rank, own, fair in zip(ranks, work, even, strict=True):
             factors = np.divide(fair, own, out=np.ones_like(own), where=own > 0)
-            changes[rank] = Change(np.asarray(factors[places(found.chains[rank])]))
+            changes[rank] = Change(np.asarray(factors[places(found.chains[rank], transfers)]))
     if not count:
         return NONE
     most = behind.most_common(1)[0][0]

@@ -17,10 +17,17 @@ ROUNDS = 4
 USUAL, HOT = 100.0, 180.0
 
 
-def chain(hot: bool, experts: float = HOT) -> Chain:
-    """Attention, a collective, the expert, a collective, again and again; the hot rank's experts take longer."""
+def chain(hot: bool, experts: float = HOT, received: int = ROUNDS) -> Chain:
+    """Attention, a collective, the expert, a collective, again and again; the hot rank's experts take longer. Before
+    one of the rounds something is received from another stage."""
     name, start, busy, after, now = [], [], [], [], 0.0
-    for _ in range(ROUNDS):
+    for number in range(ROUNDS):
+        if number == received:
+            name.append(f"hcom_receive__2_{number}_1")
+            start.append(now)
+            busy.append(1.0)
+            after.append(-1)
+            now += 1.0
         for work in (USUAL, experts if hot else USUAL):
             name.append("")
             start.append(now)
@@ -61,6 +68,24 @@ def test_a_hot_expert_is_evened_out_where_its_work_lies(step, monkeypatch):
     uniform = gain(step, {0: Change(1 - share)})
     assert evened == pytest.approx(ROUNDS * (HOT - USUAL))
     assert uniform is not None and uniform < 0.75 * ROUNDS * (HOT - USUAL)
+
+
+def test_transfers_between_stages_hide_no_hot_expert(monkeypatch):
+    """They come when another stage is ready, on each rank at another place among its collectives."""
+    from advisor.facts.cluster import replay
+
+    monkeypatch.setattr(replay, "_members", lambda run, rank: range(4))
+    chains = {rank: chain(hot=rank == 0, received=rank) for rank in range(4)}
+    found, own = SimpleNamespace(chains=chains), float(chains[0].busy[chains[0].computes].sum())
+    share = ROUNDS * (HOT - USUAL) / own
+    factor = np.broadcast_to(replay._evened(None, found, 0, {0}, share), len(chains[0].name))
+    work = (chains[0].busy * factor)[chains[0].computes]
+    assert work == pytest.approx([USUAL] * (2 * ROUNDS))
+    changes: dict[int, Change] = {0: Change()}
+    replay._deal_out(None, found, range(4), (0,), changes)
+    each = [(one.busy * changes[rank].compute)[one.computes] for rank, one in chains.items()]
+    assert np.array(each)[:, 1::2] == pytest.approx(USUAL + (HOT - USUAL) / 4)
+    assert np.array(each)[:, ::2] == pytest.approx(USUAL)
 
 
 @pytest.mark.parametrize("taken", [(180.0, 140.0), (260.0, 120.0), (400.0, 380.0)])
