@@ -21,3 +21,8 @@ def shared_thresholds() -> Mapping[str, Mapping[str, Any]]:
     """Value, unit and origin by name."""
     found: Mapping[str, Mapping[str, Any]] = read_document(thresholds_path()).data
     return found
+
+
+def shared_threshold(name: str) -> float:
+    """The value of one of them."""
+    return float(shared_thresholds()[name]["value"])

@@ -57,15 +57,20 @@ class Tools:
     def explain(self, rule: str, path: str = "", offset: int = 0, limit: int = 5) -> dict[str, Any]:
         from advisor.inspection.explain import explain
 
-        profile = [str(self.root.find(path))] if path else []
-        told = self._once(
-            f"explain {rule}", path, lambda: json.loads(explain(rule, profile, self._rules_for(profile), "json", "en"))
-        )
-        told = {**told, "rule": {name: each for name, each in told["rule"].items() if name != "file"}}
-        if profile:
-            judged = told["profile"] = {**told["profile"], "path": path}
-            judged.update(page(judged.pop("subjects"), offset, limit, "subjects"))
-        return dict(told)
+        where = self.root.find(path) if path else None
+
+        def make() -> dict[str, Any]:
+            profile = [str(where)] if where else []
+            told: dict[str, Any] = json.loads(explain(rule, profile, self._rules_for(profile), "json", "en"))
+            told["rule"].pop("file", None)
+            return told
+
+        if where is None:
+            return make()
+        told = self._once(f"explain {rule}", where, make)
+        judged = {**told["profile"], "path": path}
+        judged.update(page(judged.pop("subjects"), offset, limit, "subjects"))
+        return {**told, "profile": judged}
 
     def facts(self, path: str, prefix: str = "", subject: str = "", offset: int = 0, limit: int = 40) -> dict[str, Any]:
         from advisor.pipeline import Options, measure
@@ -75,8 +80,8 @@ class Tools:
         if not names:
             raise UsageError(f"no fact begins with {prefix!r}", hint="step., run., operators., communication., …")
         kinds = catalogue()
-        where = [self.root.find(path)]
-        measured = self._once(f"facts {prefix}", path, lambda: measure(where, names, Options(jobs=self._jobs)).facts)
+        where = self.root.find(path)
+        measured = self._once(f"facts {prefix}", where, lambda: measure([where], names, Options(jobs=self._jobs)).facts)
         rows = [
             {**to_plain(fact), "unit": kinds[fact.name].unit}
             for fact in measured
@@ -160,7 +165,10 @@ class Tools:
         return [*reports, *told, *((f"{SCHEME}remedy/{each}", each, "application/json") for each in known)]
 
     def _name(self, path: str) -> str:
-        return self.root.find(path).relative_to(self.root.folder).as_posix()
+        return self._named(self.root.find(path))
+
+    def _named(self, where: Path) -> str:
+        return where.relative_to(self.root.folder).as_posix()
 
     def _report(self, path: str) -> Report:
         """The report on a profile, or the saved one of a file."""
@@ -174,13 +182,11 @@ class Tools:
             saved = where.suffix == ".json"
             return read_report(str(where), rules, options) if saved else advise([str(where)], rules, options)
 
-        return self._once(_REPORT, path, make)
+        return self._once(_REPORT, where, make)
 
-    def _once(self, kind: str, path: str, make: Callable[[], T]) -> T:
+    def _once(self, kind: str, where: Path, make: Callable[[], T]) -> T:
         """What was made of a profile before, while nothing in it changes: following pages cost no second look."""
-        if not path:
-            return make()
-        key = (kind, self._name(path), state_of(self.root.find(path)))
+        key = (kind, self._named(where), state_of(where))
         if key not in self._kept:
             self._kept[key] = make()
             while len(self._kept) > KEPT:

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 from advisor.facts.base import FactSet, Run
-from advisor.pipeline import Options, measure
-from benchmarks.simulator import Scenario, simulate, write_profile
+from advisor.model import Finding
+from advisor.pipeline import Options, advise, measure
+from advisor.ruleset.files.loader import load_rules
+from benchmarks.simulator import Scenario, Simulation, simulate, write_profile
 
 SMALL = Scenario(data=4, layers=3, steps=4, kernel_us=400.0, gradient_mb_per_layer=6.0, buckets=3, seed=3)
 PIPELINE = Scenario(
@@ -18,3 +20,10 @@ def facts_of(scenario: Scenario, folder) -> tuple[FactSet, Run]:
     measured = measure([folder], None, Options(jobs=1))
     assert measured.run is not None
     return measured.facts, measured.run
+
+
+def judged(scenario: Scenario, folder) -> tuple[Simulation, dict[str, Finding]]:
+    """The run of this scenario, and what is found in its profile, by rule."""
+    run = simulate(scenario)
+    write_profile(run, folder)
+    return run, {finding.rule: finding for finding in advise([folder], load_rules(), Options(jobs=1)).findings}

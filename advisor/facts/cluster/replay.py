@@ -256,8 +256,9 @@ def _evened(run: Run, found: Model, rank: int, late: Collection[int], share: flo
     sequence of collectives, or have nowhere less."""
     chain = found.chains[rank]
     others = [found.chains[r] for r in _members(run, rank) if r != rank and r not in late and r in found.chains]
-    transfers = any(in_order((chain, other)) for other in others)
-    order = sequence(chain, transfers)
+    order = sequence(chain)
+    transfers = any(sequence(other) == order for other in others)
+    order = order if transfers else sequence(chain, transfers)
     fair = [blocks(other, transfers) for other in others if sequence(other, transfers) == order]
     if not fair:
         return 1 - share

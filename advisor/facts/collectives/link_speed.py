@@ -20,7 +20,7 @@ from advisor.facts.base import Reduction, Run, computed
 from advisor.facts.collectives.exchanges import POINT_TO_POINT, kind_of, reduce_exchanges
 from advisor.facts.collectives.parallelism import partition
 from advisor.knowledge.measuring import limit
-from advisor.knowledge.thresholds import shared_thresholds
+from advisor.knowledge.thresholds import shared_threshold
 from advisor.model import Source
 from advisor.sources.base import Rank
 
@@ -500,7 +500,7 @@ class Knot:
 
 def slow_link() -> float:
     """Bandwidth ratio below which a link is slow."""
-    return float(shared_thresholds()["slow_link"]["value"])
+    return shared_threshold("slow_link")
 
 
 def card_behind(link: Link, cards: Mapping[int, Card]) -> float:

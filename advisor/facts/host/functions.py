@@ -19,7 +19,7 @@ from advisor.facts.host.pace import LOADER
 from advisor.facts.operators.operators import scale
 from advisor.facts.recording.limits import section
 from advisor.model import RUN, Fact, Source
-from advisor.sources.streams.trace import COPIES_BACK, SYNCHRONISES, Trace
+from advisor.sources.streams.trace import Trace, waits_for_device
 
 GC = re.compile(r"^(gc|Garbage ?Collect.*|.*\bgc\.collect\b.*|GC::.*)$", re.IGNORECASE)
 """Python's search for garbage."""
@@ -88,7 +88,7 @@ def functions_of(
 
 
 def _of_a_rule(name: str) -> bool:
-    return any(one.search(name) for one in (LOADER, GC, SYNCHRONISES, COPIES_BACK, _CALLS))
+    return waits_for_device(name) or any(one.search(name) for one in (LOADER, GC, _CALLS))
 
 
 def _names(owners: Owners, start: int, end: int, least_us: float) -> set[str]:

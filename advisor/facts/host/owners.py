@@ -10,7 +10,7 @@ import numpy as np
 from advisor.basics.arrays import Ints, Mask
 from advisor.basics.intervals import Intervals, clip, covered, intersect, measure, union
 from advisor.knowledge.measuring import limit
-from advisor.sources.streams.trace import COPIES_BACK, SYNCHRONISES, Trace
+from advisor.sources.streams.trace import Trace, waits_for_device
 
 COVERS = limit("launches", "covers")
 """A host event that covers less of a stretch does not explain it; nor does one of which the stretch is a smaller part,
@@ -136,7 +136,7 @@ class Owners:
         """Whether events of this name fill the time in which the device runs much as they fill this share of a stretch:
         a thread beside the loop, such as a loader's worker, works on either way. Calls that wait for the device last
         while it runs by their nature: those that last while it idles wait for something else, such as a copy."""
-        if self._waits(name):
+        if waits_for_device(self._host.names[name]):
             return False
         if name not in self._beside:
             chosen = self._host.name == name
@@ -144,11 +144,6 @@ class Owners:
             ran = covered(self._running, events[1]) - covered(self._running, events[0])
             self._beside[name] = int(ran.sum()) / max(measure(self._running), 1)
         return self._beside[name] >= COVERS * share
-
-    def _waits(self, name: int) -> bool:
-        """Whether events of this name are calls that wait for the device."""
-        label = self._host.names[name]
-        return bool(SYNCHRONISES.search(label) or COPIES_BACK.search(label))
 
     def _idles(self, events: Ints, length: Ints) -> Mask:
         """During which of these events the device hardly ran."""
@@ -166,5 +161,5 @@ class Owners:
         for at in np.flatnonzero(quiet).tolist():
             name = int(self._host.name[events[at]])
             share = (int(high[at]) - start) / (end - start)
-            quiet[at] = not (self._waits(name) or self._always(name, share))
+            quiet[at] = not (waits_for_device(self._host.names[name]) or self._always(name, share))
         return quiet

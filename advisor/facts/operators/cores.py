@@ -17,7 +17,7 @@ from advisor.facts.recording.counts import types_of_signatures
 from advisor.facts.step.steps import steady
 from advisor.facts.step.times import STEPS
 from advisor.knowledge.measuring import limit
-from advisor.knowledge.thresholds import shared_thresholds
+from advisor.knowledge.thresholds import shared_threshold
 from advisor.model import Fact, Source, Subject
 from advisor.sources.base import Rank
 from advisor.sources.streams.kernel_blocks import VECTOR_BLOCKS
@@ -162,11 +162,11 @@ def reduce(rank: Rank) -> CoreUse | None:
     lasts = np.nan_to_num(kernels.duration[usable])
     rounds = np.ceil(blocks / np.maximum(of, 1))
     # of cores that are not told, those are unused that most other types use; short kernels mostly start and stop
-    long = lasts >= _shared("short_kernel")
+    long = lasts >= shared_threshold("short_kernel")
     gains = (of > 0) & (told | (rounds == 1) & long)
     unused = np.where(gains, 1 - blocks / np.maximum(rounds * of, 1), 0.0)
     idle = lasts * unused
-    few = (unused >= _shared("idle_cores")) & long
+    few = (unused >= shared_threshold("idle_cores")) & long
     size = len(kernels.signatures)
     time_by, idle_by = np.bincount(signature, lasts, size), np.bincount(signature, idle, size)
     few_by, few_idle_by = (np.bincount(signature[few], each[few], size) for each in (lasts, idle))
@@ -199,10 +199,6 @@ def reduce(rank: Rank) -> CoreUse | None:
 
 def _worst(found: Iterable[_Few | None]) -> _Few | None:
     return max((few for few in found if few is not None), key=lambda few: few.idle_us, default=None)
-
-
-def _shared(name: str) -> float:
-    return float(shared_thresholds()[name]["value"])
 
 
 def _usual_blocks(kernels: Kernels) -> Ints:

@@ -343,11 +343,14 @@ def _usual_starts(
     another host's clock may be set otherwise, when that host's were."""
     most = float(np.median(list(starts.values())))
     hosts = {rank.rank: rank.host for rank in run.ranks}
-    usual = dict.fromkeys(hosts, most)
     if None in hosts.values():
-        return usual
-    for host in set(hosts.values()):
-        own = [start for (rank, _), start in starts.items() if hosts.get(rank) == host]
-        if len(own) > 1 and np.ptp(own) <= apart and abs(own[0] - most) <= max(hosts_apart, apart):
-            usual.update((rank, float(np.median(own))) for rank, its in hosts.items() if its == host)
-    return usual
+        return dict.fromkeys(hosts, most)
+    by_host: dict[str | None, list[float]] = {}
+    for (rank, _), start in starts.items():
+        by_host.setdefault(hosts[rank], []).append(start)
+    agreed = {
+        host: float(np.median(own))
+        for host, own in by_host.items()
+        if len(own) > 1 and np.ptp(own) <= apart and abs(own[0] - most) <= max(hosts_apart, apart)
+    }
+    return {rank: agreed.get(host, most) for rank, host in hosts.items()}

@@ -409,8 +409,12 @@ _DEVICE = frozenset((
 def is_rare(name: str) -> bool:
     """Whether calls of this name are kept one by one however short they are: whether they lie between kernels or before
     them decides, or, of waits for the device and of the loop's calls for a batch, when they come."""
-    waits = SYNCHRONISES.search(name) or COPIES_BACK.search(name)
-    return waits is not None or _RARE.search(name.lower()) is not None
+    return waits_for_device(name) or _RARE.search(name.lower()) is not None
+
+
+def waits_for_device(name: str) -> bool:
+    """Whether a call returns once the device has done what was queued, or what is copied back."""
+    return SYNCHRONISES.search(name) is not None or COPIES_BACK.search(name) is not None
 
 
 def short_name(name: str) -> str:

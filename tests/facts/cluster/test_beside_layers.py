@@ -3,20 +3,15 @@
 from dataclasses import replace
 
 import pytest
-from clusters import PIPELINE
+from clusters import PIPELINE, judged
 
-from advisor.pipeline import Options, advise
-from advisor.ruleset.files.loader import load_rules
-from benchmarks.simulator import Fault, simulate, write_profile
+from benchmarks.simulator import Fault
 
 STAGES = replace(PIPELINE, pipeline=4, data=1, layers=2, micro_batches=8, steps=4)
 
 
 def _judged(faults, tmp_path, scenario=STAGES):
-    run = simulate(replace(scenario, faults=faults))
-    write_profile(run, tmp_path)
-    found = {finding.rule: finding for finding in advise([tmp_path], load_rules(), Options(jobs=1)).findings}
-    return run, found
+    return judged(replace(scenario, faults=faults), tmp_path)
 
 
 @pytest.mark.parametrize(("stage", "layers"), [(0, 0.6), (3, 0.6), (2, 0.45)])

@@ -3,23 +3,15 @@
 from dataclasses import replace
 
 import pytest
-from clusters import SMALL
+from clusters import SMALL, judged
 
-from advisor.pipeline import Options, advise
-from advisor.ruleset.files.loader import load_rules
-from benchmarks.simulator import Fault, simulate, write_profile
-
-
-def _judged(scenario, folder):
-    run = simulate(scenario)
-    write_profile(run, folder)
-    return run, {f.rule: f for f in advise([folder], load_rules(), Options(jobs=1)).findings}
+from benchmarks.simulator import Fault, simulate
 
 
 def test_contiguous_parts_under_a_causal_mask_are_dealt_out_evenly(tmp_path):
     """Each rank's part of the sequence attends to all before it: the step gains down to the mean, not to the median."""
     parts = (-0.5, -0.5 / 3, 0.5 / 3, 0.5)
-    slow, found = _judged(
+    slow, found = judged(
         replace(SMALL, faults=tuple(Fault("masked", rank, more) for rank, more in enumerate(parts))), tmp_path / "slow"
     )
     even = simulate(SMALL)
@@ -30,6 +22,6 @@ def test_contiguous_parts_under_a_causal_mask_are_dealt_out_evenly(tmp_path):
 
 def test_a_slow_card_is_slow_in_products_as_well(tmp_path):
     """All of its types take longer: nothing of that is a mask's."""
-    _, found = _judged(replace(SMALL, faults=(Fault("slow_compute", 2, 0.3),)), tmp_path)
+    _, found = judged(replace(SMALL, faults=(Fault("slow_compute", 2, 0.3),)), tmp_path)
     told = found["CLUS010"]
     assert "The card is not slow" not in told.message.en and "the card is slow, not its work" in told.message.en

@@ -3,20 +3,15 @@
 from dataclasses import replace
 
 import pytest
-from clusters import PIPELINE
+from clusters import PIPELINE, judged
 
-from advisor.pipeline import Options, advise
-from advisor.ruleset.files.loader import load_rules
-from benchmarks.simulator import Fault, simulate, write_profile
+from benchmarks.simulator import Fault
 
 STAGES = replace(PIPELINE, pipeline=4, data=1, layers=3, micro_batches=6, steps=4)
 
 
 def _judged(faults, tmp_path):
-    run = simulate(replace(STAGES, faults=faults))
-    write_profile(run, tmp_path)
-    found = {finding.rule: finding for finding in advise([tmp_path], load_rules(), Options(jobs=1)).findings}
-    return run, found
+    return judged(replace(STAGES, faults=faults), tmp_path)
 
 
 @pytest.mark.parametrize(("stage", "part"), [(1, 1.0), (2, 1.0), (1, 2 / 3)])

@@ -86,13 +86,12 @@ def beside_layers(run: Run) -> Beside | None:
     most = heavy.given - grown * usual.given
     if heavy is usual or most <= 0:
         return None
-    speeds = kernel_speeds(run)
-    other = courses[usual.ranks[0]]
-    pace = 1 / max(speeds.get(usual.ranks[0], 1.0), 1.0)
-    mine = [_beyond(courses[rank], other, grown, pace * max(speeds.get(rank, 1.0), 1.0)) for rank in heavy.ranks]
+    other = usual.ranks[0]
+    slower = {rank: max(kernel_speeds(run).get(rank, 1.0), 1.0) for rank in (*heavy.ranks, other)}
+    mine = [_beyond(courses[rank], courses[other], grown, slower[rank] / slower[other]) for rank in heavy.ranks]
     skipped = _told_elsewhere(run, heavy.ranks)
     totals = {
-        name: float(np.median([each.get(name, 0.0) / max(speeds.get(rank, 1.0), 1.0)
+        name: float(np.median([each.get(name, 0.0) / slower[rank]
                                for rank, each in zip(heavy.ranks, mine, strict=True)]))
         for name in {name: None for each in mine for name in each}
         if name not in skipped and _each_micro_batch(courses[heavy.ranks[0]], name, micro)

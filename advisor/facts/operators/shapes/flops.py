@@ -13,7 +13,7 @@ from math import inf, prod
 
 from advisor.facts.operators.kinds import is_attention, is_cube, moved_bytes, shapes
 from advisor.facts.operators.shapes.work import BALANCE, LAUNCH_US, SIZE_CLASS, matmul
-from advisor.knowledge.thresholds import shared_thresholds
+from advisor.knowledge.thresholds import shared_threshold
 from advisor.sources.streams.kernels import Signature
 
 WIDEST_HEAD = 256
@@ -140,7 +140,7 @@ def slow_case(
         for s, n, t in zip(signatures, counts, totals, strict=True)
         if n > 0 and t / n >= LAUNCH_US and (w := work(s)) > 0
     ]
-    limit: float = shared_thresholds()["slow_case"]["value"]
+    limit = shared_threshold("slow_case")
     found = []
     for s, n, t, rate, size in rows:
         peers = [
