@@ -176,13 +176,15 @@ def is_late_in(step: str, balance: Accounts, slow: Sequence[Lateness]) -> bool:
 
 def _waited_for(slow: Sequence[Lateness], layout: Partition) -> float:
     """How long the peers of these ranks wait for them, microseconds a step: no more is gained by ending it. A part of
-    what makes a rank late may be hidden behind its own waiting."""
+    what makes a rank late may be hidden behind its own waiting. In a pipeline's lane most of what peers do for longer
+    themselves lies in its bubbles: there it does not take the place of what they wait."""
     if any(entry.across for entry in slow):
         return np.inf
     longest: dict[int | None, float] = {}
     for entry in slow:
         kin = layout.kin.get(entry.rank)
-        longest[kin] = max(longest.get(kin, 0.0), entry.late_us)
+        less = sum(max(-us, 0.0) for us in entry.parts.values()) if (layout.pipeline or 1) > 1 else 0.0
+        longest[kin] = max(longest.get(kin, 0.0), entry.late_us + (less if entry.late_us > 0 else 0.0))
     return sum(longest.values())
 
 

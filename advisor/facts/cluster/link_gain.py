@@ -24,7 +24,7 @@ from advisor.facts.cluster.pipeline.stages import micro_batches, stages_of
 from advisor.facts.cluster.replay import gain, model
 from advisor.facts.collectives.exchanges import EXCHANGES, POINT_TO_POINT, REDUCTIONS
 from advisor.facts.collectives.exposure import exposures, joints
-from advisor.facts.collectives.link_speed import LINKS, USUAL_PERCENTILE, Key, Link
+from advisor.facts.collectives.link_speed import LINKS, USUAL_PERCENTILE, Key, Link, excess_us
 from advisor.facts.collectives.parallelism import partition
 from advisor.facts.collectives.schedule import pipeline_us
 from advisor.facts.step.steps import steady
@@ -44,12 +44,18 @@ def link_gain(run: Run, links: list[Link], replayed: bool) -> float | None:
     slow = [link for link in links if (link.ratio or 1.0) < 1]
     if not slow:
         return 0.0
-    found = model(run) if replayed and not any(link.slow_count for link in slow) else None
+    found = model(run) if replayed and not is_sporadic(slow) else None
     shorter = None if found is None else shortened(run, found, slow)
     gained = gain(found, {}, shorter) if found is not None and shorter else None
     if gained is None:  # no step can be replayed, or none of its collectives is known to use these links
         gained = _exposed(run, _cuts(run, slow), slow)
     return None if gained is None else min(gained, _not_computing(run))
+
+
+def is_sporadic(slow: Sequence[Link]) -> bool:
+    """Whether most of what these links lose they lose now and then."""
+    at_times, always = ([link for link in slow if bool(link.slow_count) is seldom] for seldom in (True, False))
+    return bool(at_times) and (not always or excess_us(at_times) > excess_us(always))
 
 
 def hiding(run: Run, units: Sequence[list[Link]]) -> list[list[list[Link]]]:
@@ -131,6 +137,8 @@ class _Network:
     of_link: dict[Key, list[Collective]]
     lasting: dict[Collective, float]
     """Transfer of the collectives of each group and kind."""
+    moving: dict[Collective, float]
+    """The part of it in which data moves, where that is told apart from starting up."""
     last: dict[Collective, tuple[float, ...]]
     """Transfer of the last gradient collective of each step: its gradients are ready when backward has ended."""
 
@@ -142,7 +150,7 @@ def _network(run: Run) -> _Network:
     for name, links in loads.items():
         for key in links:
             of_link[key].append(name)
-    return _Network(loads, dict(of_link), _lasting(run), _last(run))
+    return _Network(loads, dict(of_link), _lasting(run), _moving(run), _last(run))
 
 
 def _loads(run: Run) -> dict[Collective, dict[Key, float]]:
@@ -171,7 +179,8 @@ def _cut(network: _Network, name: Collective, ratio: Mapping[Key, float]) -> tup
         (dict(zip(transports, summed, strict=True)), one_by_one)
         for *summed, one_by_one in product(_SUMMED, repeat=len(transports) + 1)
     ]
-    way = ways[0] if lasts is None else min(ways, key=lambda w: abs(put_together(loads, *w) - lasts))
+    moves = network.moving.get(name, lasts)  # many small messages start up for longer than their links take
+    way = ways[0] if moves is None else min(ways, key=lambda w: abs(put_together(loads, *w) - moves))
     before = put_together(loads, *way)
     whole = max(before, lasts or 0.0)
     return whole if lasts is None else lasts, (before - put_together(mended, *way)) / whole
@@ -182,6 +191,17 @@ def _lasting(run: Run) -> dict[Collective, float]:
     for joint in joints(run):
         found[joint.group, joint.kind] += float(joint.transfer_us.sum()) * joint.per_step
     return found
+
+
+def _moving(run: Run) -> dict[Collective, float]:
+    found: dict[Collective, float] = defaultdict(float)
+    untold = set[Collective]()
+    for joint in joints(run):
+        longest = np.where(np.isfinite(joint.transit_us), joint.transit_us, 0.0).max(axis=1)
+        if not (longest > 0).all():
+            untold.add((joint.group, joint.kind))
+        found[joint.group, joint.kind] += float(np.minimum(longest, joint.transfer_us).sum()) * joint.per_step
+    return {name: us for name, us in found.items() if name not in untold}
 
 
 def _last(run: Run) -> dict[Collective, tuple[float, ...]]:
@@ -211,7 +231,7 @@ def _alone(run: Run, ranks: Iterable[int], names: Iterable[Collective]) -> float
     return min(float(np.median(shares)), 1.0) if shares else 1.0
 
 
-def _exposed(run: Run, cuts: Mapping[Collective, tuple[float, float]], slow: Iterable[Link]) -> float | None:
+def _exposed(run: Run, cuts: Mapping[Collective, tuple[float, float]], slow: Sequence[Link]) -> float | None:
     """What the collectives get shorter, of each purpose the most of any group, but no more than their members expose;
     transfers between stages no more than these wait."""
     layout, found = partition(run), exposures(run)
@@ -223,7 +243,7 @@ def _exposed(run: Run, cuts: Mapping[Collective, tuple[float, float]], slow: Ite
     between, left = 0.0, 0.0
     members = set(touched)
     of_group: dict[tuple[str, str], float] = defaultdict(float)
-    sporadic = any(link.slow_count for link in slow)
+    sporadic = is_sporadic(slow)
     for name, (lasts, share) in cuts.items():
         group, kind = name
         if kind in POINT_TO_POINT:

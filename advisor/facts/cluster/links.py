@@ -11,7 +11,7 @@ import numpy as np
 from advisor.basics.arrays import Floats
 from advisor.basics.units import rank_list
 from advisor.facts.base import FactSet, Family, Run, computed, fact, kind
-from advisor.facts.cluster.link_gain import hiding, link_gain
+from advisor.facts.cluster.link_gain import hiding, is_sporadic, link_gain
 from advisor.facts.collectives.exchanges import EXCHANGES
 from advisor.facts.collectives.inherent import is_told, large_message, link_limit
 from advisor.facts.collectives.link_speed import (
@@ -448,7 +448,7 @@ def _facts_of_link(
         "link.message_bytes", subject, float(np.mean([s for one in links for s in one.sizes])), *sources, samples=n
     )
     yield from fact("link.transfer_us", subject, us, *sources, samples=n)
-    slow = sum(one.slow_count for one in links)
+    slow = sum(one.slow_count for one in links) if is_sporadic(links) else 0
     yield from fact("link.listed_transfers", subject, slow or n, *sources, samples=n)
     if slow:
         yield from fact("link.slow_transfers", subject, slow, *sources, samples=n)

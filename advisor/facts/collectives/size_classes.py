@@ -36,16 +36,12 @@ class Small:
 
 def small_beside_larger(run: Run, role: str, kind: str) -> Small | None:
     """Those many times smaller than the others, where they are the most of them; None where sizes are of one class."""
-    layout = partition(run)
-    mine = [j for j in joints(run) if j.kind == kind and layout.role_of(j.group) == role and j.complete]
+    mine = whole_joints(run, role, kind)
     sizes = [_sizes(joint) for joint in mine]
-    if not mine or not all(np.isfinite(size).all() for size in sizes):
-        return None
-    every = np.concatenate(sizes)
-    largest_small = cut(every)
+    largest_small = _largest_small(sizes)
     if largest_small is None:
         return None
-    groups = len(mine)
+    every, groups = np.concatenate(sizes), len(mine)
     inside = [size <= largest_small for size in sizes]
     lasts = np.concatenate([joint.transfer_us for joint in mine])
     small = np.concatenate(inside)
@@ -63,6 +59,30 @@ def small_beside_larger(run: Run, role: str, kind: str) -> Small | None:
         float((missing * part[small]).sum()) if known.all() else None, exposed,
         _rate(every[small], lasts[small]), _rate(every[~small], lasts[~small]),
     )  # fmt: skip
+
+
+def whole_joints(run: Run, role: str, kind: str) -> list[Joint]:
+    """The collectives of this role and kind of which every member's file is at hand."""
+    layout = partition(run)
+    return [j for j in joints(run) if j.kind == kind and layout.role_of(j.group) == role and j.complete]
+
+
+def small_names(run: Run, role: str, kind: str) -> set[tuple[str, str]]:
+    """(group, operation) of the small ones among them, where sizes are of two classes."""
+    mine = whole_joints(run, role, kind)
+    sizes = [_sizes(joint) for joint in mine]
+    largest_small = _largest_small(sizes)
+    if largest_small is None:
+        return set()
+    return {
+        (joint.group, joint.names[row])
+        for joint, size in zip(mine, sizes, strict=True)
+        for row in np.flatnonzero(size <= largest_small).tolist()
+    }
+
+
+def _largest_small(sizes: list[Floats]) -> float | None:
+    return cut(np.concatenate(sizes)) if sizes and all(np.isfinite(size).all() for size in sizes) else None
 
 
 def cut(sizes: Floats) -> float | None:

@@ -268,12 +268,16 @@ def _carries(op: Operation, has_times: bool, feeds: bool) -> bool:
 
 
 def _feeders(op_id: int, children: Mapping[int, tuple[int, ...]], carries: set[int]) -> Iterator[int]:
-    """The operations whose rows arrive here; one that is named but not told of is among them, its queue unknown."""
-    for child in children.get(op_id, ()):
+    """The operations whose rows arrive here; one that is named but not told of is among them, its queue unknown. A file
+    may name operations that feed themselves: each is passed once."""
+    pending, passed = [*reversed(children.get(op_id, ()))], {op_id}
+    while pending:
+        child = pending.pop()
         if child in carries or child not in children:
             yield child
-        else:
-            yield from _feeders(child, children, carries)
+        elif child not in passed:
+            passed.add(child)
+            pending.extend(reversed(children[child]))
 
 
 def _joins(op_id: int, children: Mapping[int, tuple[int, ...]], tree: Mapping[int, Operation], kind: str) -> bool:

@@ -367,7 +367,7 @@ def _nanoseconds(frame: pl.DataFrame) -> pl.Series:
         texts.str.replace(".", "", literal=True).cast(pl.Int64, strict=False),
         texts.str.contains(r"^[0-9]{1,16}\.[0-9]{3}$").all().alias("plain"),
     ).get_columns()
-    if all_plain[0]:
+    if len(plain) and all_plain[0]:
         return plain
     parts = pl.when(texts.str.contains(_START)).then(texts).str.splitn(".", 2)
     whole = parts.struct.field("field_0").cast(pl.Int64, strict=False) * 1000

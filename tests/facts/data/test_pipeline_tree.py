@@ -144,3 +144,12 @@ def test_an_operation_without_its_own_work_may_be_the_busiest() -> None:
     own = [("BatchOp(ID:0)", "WorkerProcess", 9, 50.0)]
     assert untold_operations(FakeRank(line, [*work, *waits])) == {0}  # type: ignore[arg-type]
     assert untold_operations(FakeRank(line, [*work, *waits, *own])) == frozenset()  # type: ignore[arg-type]
+
+
+def test_operations_that_feed_themselves_end_in_no_circle() -> None:
+    """A damaged file may say so of any of them, also of those that hold no rows."""
+    line = [
+        (i, kind, 1, sizes, (1, 2))
+        for i, (kind, sizes) in enumerate([("DataQueue", ()), ("EpochCtrl", ()), ("Batch", FULL)])
+    ]
+    assert set(tree(line)[2].inputs) == {2}

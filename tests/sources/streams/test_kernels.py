@@ -297,3 +297,12 @@ def test_tasks_that_only_wait_are_no_kernels(tmp_path: Path) -> None:
     assert kernels is not None
     assert [kernels.names[i] for i in kernels.name] == ["mm", "add"]
     assert not np.isfinite(kernels.wait).any()  # noted since the waiting, which is left out
+
+
+def test_a_file_that_holds_nothing_but_one_endless_row_ends_in_no_fault(tmp_path: Path) -> None:
+    """The disk wrote nonsense: the row is left out and told, and a block without any other row is an empty one."""
+    path = tmp_path / "kernel_details.csv"
+    path.write_text(f"{HEADING}\n{',' * 8_000_000}{row()}\n")
+    rank = rank_of(path)
+    assert not load_kernels(rank)
+    assert any("more than 10000 cells" in problem.problem for problem in rank.problems)

@@ -1,0 +1,35 @@
+"""What is promised of one cause stands beside another that hides a part of it, on simulated steps."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pytest
+
+from benchmarks.simulator import Fault, Scenario, simulate
+from tests.helpers.clusters import judged
+
+STAGES = Scenario(data=2, pipeline=4, micro_batches=8, layers=3, steps=4, seed=5)
+WHOLE = Scenario(data=8, layers=4, steps=4, seed=3)
+CASES = {
+    "a loader, beside a slow card of the same stage that does not set the pace yet": (
+        "CLUS020", replace(STAGES, faults=(Fault("slow_data", 0, 0.2), Fault("slow_compute", 1, 0.15))), 0,
+    ),
+    "many small collectives, of which a slow card hides a part": (
+        "COMM070", replace(WHOLE, faults=(Fault("small_packets"), Fault("slow_compute", 1, 0.3))), 0,
+    ),
+    "a card's slow links, whose messages mostly start up": (
+        "COMM040", replace(WHOLE, sharded=True, faults=(Fault("slow_card", 1, 2.0), Fault("small_packets"))), 0,
+    ),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("case", list(CASES))
+def test_a_cause_promises_what_mending_it_alone_gains(case, tmp_path):
+    """Within a quarter of what the simulator gains without it, the other one still there."""
+    rule, scenario, fault = CASES[case]
+    run, found = judged(scenario, tmp_path)
+    left = tuple(f for i, f in enumerate(scenario.faults) if i != fault)
+    gained = run.step_us - simulate(replace(scenario, faults=left)).step_us
+    assert found[rule].saving is not None
+    assert found[rule].saving.us == pytest.approx(gained, rel=0.25)
