@@ -110,6 +110,24 @@ def tell_crowd(rank: Rank, kernels: Kernels, communication: Mask) -> None:
         rank.note(rank.relative(rank.tables["kernels"].paths[0]), text, ("kernels",))
 
 
+def tell_side_by_side(rank: Rank, kernels: Kernels, communication: Mask) -> None:
+    """Notes kernels that would run beside others of their own stream, which begins one when the one before has ended:
+    the durations of a part of them are in another unit."""
+    named = np.array([bool(stream) for stream in kernels.streams], bool)
+    known = np.flatnonzero((kernels.start >= 0) & ~communication & named[kernels.stream])
+    limits, known = section("contradiction"), known[np.argsort(kernels.stream[known].astype(np.int16), kind="stable")]
+    start, end, stream = kernels.start[known], kernels.end[known], kernels.stream[known]
+    beside = np.minimum(end[:-1], end[1:]) - start[1:]
+    beside = beside[(beside > 0) & (stream[1:] == stream[:-1])]
+    whole = float((end - start).sum())
+    if len(beside) >= limits["side_by_side"] and float(beside.sum()) > limits["stream_share"] * whole:
+        text = (
+            f"contradicts itself: {show(float(beside.sum()) / whole, 'ratio')} of the time of its kernels lies behind "
+            "the start of the next one on their stream, which begins when they have ended"
+        )
+        rank.note(rank.relative(rank.tables["kernels"].paths[0]), text, ("kernels",))
+
+
 def tell_waits(rank: Rank, kernels: Kernels, communication: Mask) -> None:
     """Notes waits that do not fit into the recording: those before the kernels of one stream follow each other, and
     only the first one's can lie before it. Of collectives the profiler notes none."""

@@ -69,11 +69,17 @@ def read_operations(path: Path, note: Note) -> Iterator[Operation]:
         note(str(path), "lacks step_num or communication_operator_cost; it was not read")
         return
     broken: list[str] = []
+    told: set[str] = set()
+    again: list[str] = []
     for step, cell in zip(steps, cells, strict=True):
         if not step.isdecimal() or len(step) > LONGEST_STEP or step == "0":
             if step not in ("", "-", "0"):
                 note(str(path), f"a row has no step number ({step[:20]!r}) and was left out")
             continue
+        if step in told:
+            again.append(step)
+            continue
+        told.add(step)
         document = _decode(cell)
         if not isinstance(document, dict):
             broken.append(step)
@@ -84,6 +90,10 @@ def read_operations(path: Path, note: Note) -> Iterator[Operation]:
                 continue
             links = values[3] if isinstance(values[3], dict) else {}
             yield Operation(step, str(label), finite(values[1]), finite(values[2]), links)
+    if again:
+        some = ", ".join(dict.fromkeys(again[:50]))
+        text = f"tells of step {some} more than once, as with rows of another rank; the first is used"
+        note(str(path), text, ("collectives", "links"))
     if broken:
         some = ", ".join(dict.fromkeys(broken[:50]))
         note(str(path), f"operations of step {some} are no valid JSON or incomplete; they are left out")

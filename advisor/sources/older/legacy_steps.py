@@ -117,11 +117,11 @@ class StepSheet:
         starts, ends = starts.fillna(ends - lengths), ends.fillna(starts + lengths)
         span = ends - starts
         bad = span.isna() | (span < 0) | ((lengths - span).abs() > 3)
+        mostly = bool(bad.sum() > len(bad) / 2)  # the rest would misrepresent them
         if bad.any():
-            note(
-                str(self.path),
-                f"{int(bad.sum())} collectives have a start, end and duration that disagree; they are left out",
-            )
+            left = "most of them, so that none was used" if mostly else "they are left out"
+            text = f"{int(bad.sum())} collectives have a start, end and duration that disagree; {left}"
+            note(str(self.path), text, ("step_collectives",))
         streams, names = zip(*map(split_label, labels), strict=True)
         steps = texts(self.frame, "step_num")
         table = pd.DataFrame(
@@ -133,7 +133,7 @@ class StepSheet:
                 "end_us": ends * TICK_US,
                 "duration_us": span * TICK_US,
             }
-        )[~bad]
+        )[~bad & (not mostly)]
         return {str(name): table[name].reset_index(drop=True) for name in table.columns}
 
     def _stacked(self, labels: Sequence[str], ending: str, note: Note) -> pd.Series:

@@ -138,13 +138,13 @@ class _Collector:
     """Takes canonical frames block by block."""
 
     def __init__(self, once: bool = False) -> None:
-        self._once = once
+        self.once = once
         """Leave out kernels that stand there again: a join of damaged tables gives them, a text file may mean them."""
         self.signatures, self.names, self.steps, self.streams = _Texts(), _Texts(), _Texts(), _Texts()
         self.parts: list[tuple[npt.NDArray[Any], ...]] = []
         self.pipes: dict[str, Floats] = {pipe: np.zeros(0) for pipe in SHARES}
         self.piped: dict[str, Floats] = {pipe: np.zeros(0) for pipe in SHARES}
-        self.unusable = self.impossible = self.stepless = 0
+        self.unusable = self.impossible = self.stepless = self.moved = self.misplaced = 0
 
     def add(self, block: Block, unusable: int = 0) -> None:
         """Adds the kernels of a block, whose kinds are in the column `signature`. Those without a finite, non-negative
@@ -223,8 +223,15 @@ class _Collector:
             numbered = ~odd[step[order]]
             self.stepless = int((~numbered).sum())
             order = order[numbered]
+        moved = _is_moved(signatures)[signature[order]]
+        lost = moved & _is_outside(start[order], ~moved)
+        self.moved, self.misplaced = int(moved.sum()), int(lost.sum())
+        order = order[~lost]
         again = _again(start[order], duration[order], name[order], stream[order])
-        order = order[~again] if self._once else order
+        # starts that were rounded make other kernels begin together as well; without those it is one kernel told again
+        told = int(again.sum())
+        self.once = self.once or (told >= _TABLE and told > _TOGETHER * (_began_together(start[order]) - told))
+        order = order[~again] if self.once else order
         cores, mine = [each.core for each in signatures], signature[order]
         beside = halves(cores, mine, start[order], duration[order], name[order], stream[order])
         beside |= launchers(cores, mine, counted[order], start[order], duration[order], name[order])
@@ -238,7 +245,7 @@ class _Collector:
             list(self.names.index), list(self.steps.index), list(self.streams.index),
             {pipe: _grown(total, size) for pipe, total in self.pipes.items()},
             {pipe: _grown(total, size) for pipe, total in self.piped.items()},
-            self.unusable + self.stepless, int(again.sum()),
+            self.unusable + self.stepless + self.misplaced, int(again.sum()),
         )  # fmt: skip
 
 
@@ -253,6 +260,15 @@ def _parts_of_time(duration: Floats, cube: Floats, vector: Floats) -> tuple[Floa
     per = np.where(mixed, duration, 1.0)
     first, second = (np.where(mixed, np.minimum(time / per, 1.0), 1.0) for time in (cube, vector))
     return first, second, mixed
+
+
+def _is_outside(start: Ints, trusted: Mask) -> Mask:
+    """Which starts lie outside the time of the trusted ones; of none where these tell of none."""
+    known = start[trusted & (start >= 0)]
+    if not known.size:
+        return np.zeros(len(start), bool)
+    outside: Mask = (start < known.min()) | (start > known.max())
+    return outside
 
 
 def _no_numbers(steps: Sequence[str]) -> Mask:
@@ -273,6 +289,17 @@ def _again(start: Ints, *others: npt.NDArray[Any]) -> Mask:
         same = [column[order][1:] == column[order][:-1] for column in columns]
         repeated[places[order[1:][np.all(same, axis=0)]]] = True
     return repeated
+
+
+_TABLE = 100
+"""So many kernels that are told again are a table that was put behind itself …"""
+_TOGETHER = 10
+"""… where they are so many times as many as others that begin at one time."""
+
+
+def _began_together(start: Ints) -> int:
+    """How many kernels, in order of start, begin with the one before."""
+    return int(((start[1:] == start[:-1]) & (start[1:] >= 0)).sum())
 
 
 def _counted(block: Block, size: int) -> Mask:
@@ -356,11 +383,12 @@ def _load(reference: TableRef, note: Note) -> Kernels | None:
     if kernels is not None and collector.unusable > len(kernels):
         note(str(reference.paths[0]), "has lost most of its kernels; the rest would misrepresent them, none was used")
         return None
-    if kernels is not None and (moved := _shapeless(kernels)):
-        text = f"{moved} kernels have something else in a column of shapes, types of data or cores: cells were moved"
-        note(str(reference.paths[0]), text)
+    if kernels is not None and collector.moved:
+        text = f"{collector.moved} kernels have something else in a column of shapes, types of data or cores"
+        lost = f"; those that begin at another time ({collector.misplaced}) are left out" if collector.misplaced else ""
+        note(str(reference.paths[0]), f"{text}: cells were moved{lost}")
     if kernels is not None and kernels.repeated:
-        used = "each was used once" if once else "all of them count"
+        used = "each was used once" if collector.once else "all of them count"
         text = f"{kernels.repeated} kernels appear a second time with the same start, length and name; {used}"
         note(str(reference.paths[0]), text)
     return kernels
@@ -377,17 +405,17 @@ _FORMAT = re.compile(r"[\s\";]*(FORMAT_|FRACTAL_|N[CDHWL0-9]+\b|[0-9])")
 _NO_WORD = re.compile(r"[^A-Za-z]|(?:inf|infinity|nan|true|false)\Z", re.IGNORECASE)
 
 
-def _shapeless(kernels: Kernels) -> int:
-    """Kernels whose shapes hold words, whose types of data are formats, or whose core is no word: the cells of their
-    rows stand in the wrong columns. Exporters that do not quote
-    the commas of a shape write such rows themselves: what stands before them in the row is right."""
+def _is_moved(signatures: Sequence[Signature]) -> Mask:
+    """Of which kinds of kernels the shapes hold words, the types of data are formats, or the core is no word: the cells
+    of their rows stand in the wrong columns. Exporters that do not quote the commas of a shape write such rows
+    themselves: what stands before them in the row, the times among it, is right."""
     odd = [
         bool(_LETTERS.search(s.input_shapes + s.output_shapes))
         or any(map(_FORMAT.match, (s.input_dtypes, s.output_dtypes)))
         or _NO_WORD.match(s.core) is not None
-        for s in kernels.signatures
+        for s in signatures
     ]
-    return int(np.array(odd, bool)[kernels.signature].sum())
+    return np.array(odd, bool)
 
 
 _STACK = re.compile(r"\r?\n|File \"|\.py[:(][0-9]")

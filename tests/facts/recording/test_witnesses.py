@@ -10,6 +10,7 @@ from pathlib import Path
 from types import SimpleNamespace
 
 import numpy as np
+import pandas as pd
 import pytest
 
 from advisor.config import load_config
@@ -307,6 +308,22 @@ def test_kernels_alone_cannot_run_hundreds_at_once(
     report = _report(tmp_path / "run")
     assert any("kernels ran at once" in p.problem for p in report.problems)
     assert report.summary.direction != "healthy"
+
+
+def test_kernels_of_one_stream_run_one_after_another(slow_rank: Path, tmp_path: Path) -> None:
+    """The durations of a part of the rows in another unit: on the whole no more seem to run at once than may."""
+    (tmp_path / "run").mkdir()
+    path = tmp_path / "run" / KERNELS
+    table = pd.read_csv(sorted(slow_rank.rglob(KERNELS))[0], dtype=str)
+    table.to_csv(path, index=False)
+    assert not any("on their stream" in p.problem for p in _report(tmp_path / "run").problems)
+    last = table.index >= len(table) / 2
+    table.loc[last, "Duration(us)"] = (table["Duration(us)"].astype(float) * 5)[last].astype(str)
+    table.to_csv(path, index=False)
+    report = _report(tmp_path / "run")
+    assert any("the next one on their stream" in p.problem for p in report.problems)
+    assert report.summary.direction != "healthy"
+    assert all(f.confidence == Confidence.LOW for f in report.findings if f.direction.value != "evidence")
 
 
 def test_waits_that_do_not_fit_into_the_recording_are_told(slow_rank: Path, tmp_path: Path) -> None:

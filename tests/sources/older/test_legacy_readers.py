@@ -361,6 +361,23 @@ def test_a_step_with_broken_json_costs_only_itself(tmp_path: Path) -> None:
     assert frame is None and any("links" in note for note in notes)
 
 
+def test_a_step_told_twice_is_told_by_its_first_row(tmp_path: Path) -> None:
+    """Rows of another rank that were put behind these: a step has one."""
+    first, other = ({f"stream_1_0_AllReduce-op{at}": ["1", 1.0, 2.0, {"1-0": {"RDMA": [1, 1, 1]}}]} for at in (1, 2))
+    frame, notes = read("collectives", tmp_path / "h.csv", hccl(("1", first), ("1", other)))
+    assert frame["name"].tolist() == ["AllReduce-op1"]
+    assert any("step 1 more than once" in note for note in notes)
+
+
+def test_a_trace_that_lost_most_of_its_collectives_tells_of_none(tmp_path: Path) -> None:
+    """The rest would pass for all of them, and hide or expose what they never did."""
+    names = [f"stream_4_{at}_AllReduce-op{at}" for at in range(3)]
+    heading = ",".join(f"{name},{name}_start_point,{name}_end_point" for name in names)
+    text = f"{STEPS},{heading}\n1,0,10,10,0,5,0,5,5,300,100,400,300,500,100,400,900,100\n"
+    frame, notes = read("step_collectives", tmp_path / "t.csv", text)
+    assert (frame is None or frame.empty) and "none was used" in notes[0]
+
+
 def test_dynamic_shapes_in_both_forms(tmp_path: Path) -> None:
     """Ascend writes by type with quotes taken off the shapes, GPU by step."""
     by_type = {

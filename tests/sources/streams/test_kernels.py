@@ -89,6 +89,29 @@ def test_rows_whose_cells_were_moved_are_told(tmp_path: Path) -> None:
     ]
 
 
+@pytest.mark.parametrize(("alike", "counted"), [(1, 120), (40, 240)])
+def test_a_table_that_was_put_behind_itself_counts_once(tmp_path: Path, alike: int, counted: int) -> None:
+    """A device starts a kernel once. Where starts were rounded, other kernels begin together, and so may these."""
+    rows = [row(f"Default/net/MatMul-op{at}/MatMulV2", f"1700000000{at // alike:06}.000", "10.0") for at in range(120)]
+    found, rank = load(tmp_path, *rows, *rows)
+    assert len(found) == counted
+    assert any("120 kernels appear a second time" in problem.problem for problem in rank.problems)
+
+
+@pytest.mark.parametrize("begun", ["4294967295", "1700000000000200.125", ""])
+def test_rows_with_another_row_inside_count_only_where_their_times_are_still_their_own(
+    tmp_path: Path, begun: str
+) -> None:
+    """A writer that was stopped in a row and went on behind it: the numbers of that row are others' cells. A start
+    among those of all others shows that the times stand where they should."""
+    whole = [row(start=f"17000000000{at:05}.000", us="10.0") for at in range(100, 400, 100)]
+    broken = row(start=begun, us="11051").replace(",AI_CORE,", ",AI_50,").replace("FLOAT16;FLOAT16", "ND;ND")
+    found, rank = load(tmp_path, *whole, broken)
+    own = begun.startswith("17")
+    assert found.duration.sum() == (30.0 + 11051 * own)
+    assert any("those that begin at another time (1) are left out" in p.problem for p in rank.problems) is not own
+
+
 @pytest.mark.parametrize(("types", "told"), [("FLOAT16", 0), ("N/A", 0), ("", 0), ("ND", 1), ("FORMAT_ND;NCHW", 1)])
 def test_formats_in_the_place_of_types_are_told(tmp_path: Path, types: str, told: int) -> None:
     """What a kernel computes is judged by the types of its data; a format there shows that cells were moved."""
@@ -278,7 +301,8 @@ def test_a_part_that_cannot_be_parsed_counts_as_lost(tmp_path: Path, monkeypatch
     parse = module._parse
     monkeypatch.setattr(module, "BLOCK", 4096)
     monkeypatch.setattr(module, "_parse", lambda data, *others: None if b"odd" in data else parse(data, *others))
-    found, rank = load(tmp_path, *[row()] * 80, *[row(name="odd")] * 10, *[row()] * 80)
+    rows = [row(start=f"1700000000{at:06}.000") for at in range(160)]
+    found, rank = load(tmp_path, *rows[:80], *[row(name="odd")] * 10, *rows[80:])
     assert found.left_out >= 10
     assert any("is no CSV" in p.problem for p in rank.problems)
 
