@@ -22,8 +22,8 @@ def facts_of(scenario: Scenario, folder) -> tuple[FactSet, Run]:
     return measured.facts, measured.run
 
 
-def judged(scenario: Scenario, folder) -> tuple[Simulation, dict[str, Finding]]:
-    """The run of this scenario, and what is found in its profile, by rule."""
+def judged(scenario: Scenario, folder, trace: bool = False) -> tuple[Simulation, dict[str, Finding]]:
+    """The run of this scenario, and what is found in its profile, with timelines or without, by rule."""
     run = simulate(scenario)
-    write_profile(run, folder)
+    write_profile(run, folder, trace=trace)
     return run, {finding.rule: finding for finding in advise([folder], load_rules(), Options(jobs=1)).findings}

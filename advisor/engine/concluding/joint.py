@@ -26,6 +26,9 @@ MOST = 6
 _MEDIAN, _P95 = 1.2533, 1.645
 """Standard error of a median ÷ that of a mean; standard deviations to the 95th percentile."""
 
+_OF_SOME = ("rank", "run", "host")
+"""Kinds of subjects that hold up a step as a whole, on the ranks that they name."""
+
 Replay = Callable[[Sequence[Cure]], float | None]
 Part = tuple[str, Subject, float]
 """(pool of time, whose, microseconds) that a finding gives back."""
@@ -131,6 +134,7 @@ class Gains:
 
     def __init__(self, facts: FactSet, step_us: float, replay: Replay | None) -> None:
         self.step_us, self.replay, self.stages = step_us, replay, stages_of(facts)
+        self.ranks = int(facts.number("run.rank_count", RUN) or 1)
         self.pools = {name: _size(facts, lists, step_us) for name, lists in pools().items()}
         spent = spend(facts)
         if spent is not None:
@@ -157,7 +161,7 @@ class Gains:
             together = self.replay(cures)
             gained = gained if together is None else together
         added = [f for f in chosen if f not in replayed]
-        parts = _parts(added)
+        parts = _parts(added, self.ranks)
         computing = self._added([part for part in parts if part[0] == Direction.COMPUTATION.value])
         waiting = self._added([part for part in parts if part[0] != Direction.COMPUTATION.value])
         # alone, each gives what it promises: some of it may be computing that takes longer than it needs
@@ -165,15 +169,16 @@ class Gains:
         whole = min(min(gained + waiting, max(lost_us, gained, alone)) + computing, self.step_us)
         if self.certain_us is None:
             return whole
-        return min(whole, gained + self._added(_parts([f for f in added if not _is_bound(f)])) + self.certain_us)
+        sure = _parts([f for f in added if not _is_bound(f)], self.ranks)
+        return min(whole, gained + self._added(sure) + self.certain_us)
 
     def room(self, above: Sequence[Finding], finding: Finding, taken_us: float) -> float:
         """What is left for one more finding, of its part of the step and of the whole."""
         mine = [f for f in above if f.direction == finding.direction and not (f.saving and f.saving.removes)]
-        part = self.pools.get(finding.direction.value, self.step_us) - self._added(_parts(mine))
+        part = self.pools.get(finding.direction.value, self.step_us) - self._added(_parts(mine, self.ranks))
         whole = self.step_us if finding.direction == Direction.COMPUTATION else self.lost_us
         if self.certain_us is not None and _is_bound(finding):
-            part = min(part, self.certain_us - self._added(_parts([f for f in above if _is_bound(f)])))
+            part = min(part, self.certain_us - self._added(_parts([f for f in above if _is_bound(f)], self.ranks)))
         return max(min(part, whole - taken_us), 0.0)
 
     def _added(self, parts: Sequence[Part]) -> float:
@@ -186,13 +191,16 @@ class Gains:
         return sum(min(us, max(self.pools.get(name, self.step_us), alone[name])) for name, us in sums.items())
 
 
-def _parts(findings: Sequence[Finding]) -> list[Part]:
-    """What each finding gives, by where the time stands: idle time that less computing takes with it is one pool with
-    what findings of scheduling give."""
+def _parts(findings: Sequence[Finding], ranks: int) -> list[Part]:
+    """What each finding gives, by where the time stands on the typical one of so many ranks: idle time that less
+    computing takes with it is one pool with what findings of scheduling give; for what holds up some ranks alone the
+    others wait in collectives."""
     found: list[Part] = []
     for finding in findings:
         idle = finding.saving.idle_us if finding.saving else 0.0
-        stands = Direction.COMMUNICATION if only_waits(finding.verdict) else finding.direction
+        some = finding.subject.kind in _OF_SOME and 2 * len(finding.subject.ranks) <= ranks and finding.subject.ranks
+        waited = some and finding.direction == Direction.SCHEDULING
+        stands = Direction.COMMUNICATION if waited or only_waits(finding.verdict) else finding.direction
         found.append((stands.value, finding.subject, finding.weight_us - idle))
         if idle:
             found.append((Direction.SCHEDULING.value, finding.subject, idle))

@@ -33,3 +33,12 @@ def test_a_cause_promises_what_mending_it_alone_gains(case, tmp_path):
     gained = run.step_us - simulate(replace(scenario, faults=left)).step_us
     assert found[rule].saving is not None
     assert found[rule].saving.us == pytest.approx(gained, rel=0.25)
+
+
+def test_what_one_rank_holds_up_is_not_what_all_of_them_wait_for(tmp_path):
+    """The others wait in collectives while one rank pauses, and idle while all of them wait for data: both are gained."""
+    scenario = replace(WHOLE, steps=8, faults=(Fault("slow_storage", 0, 0.3), Fault("pauses", 1, 0.2)))
+    run, found = judged(scenario, tmp_path, trace=True)
+    gained = run.mean_us - simulate(replace(scenario, faults=())).mean_us
+    after = [f.saving.after_others_us for f in found.values() if f.saving and f.saving.after_others_us]
+    assert sum(after) == pytest.approx(gained, rel=0.2)
