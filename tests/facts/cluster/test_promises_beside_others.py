@@ -36,7 +36,7 @@ def test_a_cause_promises_what_mending_it_alone_gains(case, tmp_path):
 
 
 def test_what_one_rank_holds_up_is_not_what_all_of_them_wait_for(tmp_path):
-    """The others wait in collectives while one rank pauses, and idle while all of them wait for data: both are gained."""
+    """The others wait in collectives while one rank pauses, and idle while all wait for data: both are gained."""
     scenario = replace(WHOLE, steps=8, faults=(Fault("slow_storage", 0, 0.3), Fault("pauses", 1, 0.2)))
     run, found = judged(scenario, tmp_path, trace=True)
     gained = run.mean_us - simulate(replace(scenario, faults=())).mean_us
