@@ -6,7 +6,7 @@ From kernels and collectives together where both are told, else estimated from s
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Callable
+from collections.abc import Callable, Collection
 from dataclasses import dataclass, field, replace
 
 import numpy as np
@@ -137,12 +137,13 @@ def exposures(run: Run) -> dict[int, Exposure]:
         total = float(np.nanmean(exposed)) if exposed is not None else None
         pure = parts.of(rank)
         if rank in measured and (pure or rank not in exchanges):
-            found[rank] = _measured(measured[rank], pure, total, layout.ring)
+            found[rank] = _measured(measured[rank], pure, total, layout.ring, parts.joining)
             if not found[rank].told:  # what is waiting in it, the collectives' own sums tell better than no name
-                found[rank] = replace(_estimated(pure, total, _receiving(run, rank)), told=False)
+                found[rank] = replace(_estimated(pure, total, _receiving(run, rank), parts.joining), told=False)
         else:
             comparable = rank in telling or not telling
-            found[rank] = _estimated(pure, total, _receiving(run, rank) if comparable else None)
+            received = _receiving(run, rank) if comparable else None
+            found[rank] = _estimated(pure, total, received, parts.joining)
             found[rank].bubble_told = comparable
     return found
 
@@ -159,6 +160,10 @@ class _Parts:
         self._joints: dict[int, list[tuple[int, int]]] = defaultdict(list)
         index: dict[str, int] = {}
         self._columns = []
+        self.joining: frozenset[str] = frozenset(
+            name for joint in together if layout.joins_stages(joint.group) for name in joint.names
+        )
+        """Those of ranks of several stages: waiting in them is the pipeline's drain."""
         for number, joint in enumerate(together):
             role, part = layout.purpose(joint.kind, joint.group), joint.per_step
             code = np.fromiter((index.setdefault(name, len(index)) for name in joint.names), np.int64)
@@ -208,22 +213,30 @@ def exposed_of(
     return float(np.median(found)) if found else None
 
 
-def _measured(exposed: dict[str, float], pure: Pure, total: float | None, ring: str = "") -> Exposure:
+def _measured(
+    exposed: dict[str, float], pure: Pure, total: float | None, ring: str = "", joining: Collection[str] = ()
+) -> Exposure:
     """From the intervals of kernels and collectives: how much of each collective nothing hides. Either may name one by
-    its path in the graph; where they share no name at all, whose exposure it is stays untold."""
+    its path in the graph; where they share no name at all, whose exposure it is stays untold. Waiting in those that are
+    `joining` stages is bubble, as in what these receive."""
     result = Exposure()
     transfer, wait, unnamed, named = result.transfer, 0.0, False, False
     labels: dict[str, str] | None = None
     for name, alone in exposed.items():
-        known = pure.get(name)
+        own = name
+        known = pure.get(own)
         if known is None:
             labels = {_label(name): name for name in pure} if labels is None else labels
-            known = pure.get(labels.get(_label(name), ""))
+            own = labels.get(_label(name), "")
+            known = pure.get(own)
         if known is not None:
             named = True
             role, shortest, _ = known
             transfer[role] += min(alone, shortest)
-            wait += max(alone - shortest, 0.0)
+            if own in joining:
+                result.bubble += max(alone - shortest, 0.0)
+            else:
+                wait += max(alone - shortest, 0.0)
         elif kind_of(_label(name)) in POINT_TO_POINT:
             if ring:
                 transfer[ring] += alone
@@ -239,15 +252,18 @@ def _measured(exposed: dict[str, float], pure: Pure, total: float | None, ring: 
     return result
 
 
-def _estimated(pure: Pure, total: float | None, receiving: float | None) -> Exposure:
+def _estimated(pure: Pure, total: float | None, receiving: float | None, joining: Collection[str] = ()) -> Exposure:
     """From sums: waiting is exposed first, then what the layers wait for (all else), then gradients; together no more
     than the exposed time."""
     result = Exposure(known=False, told=total is not None)
     sums: dict[str, float] = defaultdict(float)
-    for role, shortest, elapsed in pure.values():
-        sums[role] += shortest
-        result.wait += max(elapsed - shortest, 0.0)
     result.bubble = receiving or 0.0
+    for name, (role, shortest, elapsed) in pure.items():
+        sums[role] += shortest
+        if name in joining:
+            result.bubble += max(elapsed - shortest, 0.0)
+        else:
+            result.wait += max(elapsed - shortest, 0.0)
     left = total if total is not None else result.wait + result.bubble + sum(sums.values())
     result.bubble = min(result.bubble, left)
     left -= result.bubble

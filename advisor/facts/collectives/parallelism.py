@@ -114,6 +114,13 @@ class Partition:
         tokens = self.all_to_all in ("expert", "")
         return {"allgather": "weights", "alltoall": "expert" if tokens else "exchange"}.get(kind, "other")
 
+    def joins_stages(self, group: str) -> bool:
+        """Whether members are of several stages, as where the norm of all gradients is summed: whoever has ended its
+        last backward pass waits there for the stages that have not, which is the drain of the pipeline."""
+        if (self.pipeline or 1) < 2 or self.apart or self.role_of(group) == "pipeline":
+            return False
+        return len({self.stage[rank] for rank in self.groups.get(group, ()) if rank in self.stage}) > 1
+
     @property
     def kin(self) -> dict[int, int]:
         """rank -> number of those that do the same work: its stage, or its program."""
