@@ -20,7 +20,7 @@ from types import ModuleType
 from typing import Any
 
 from advisor.basics.errors import NoVerdict, UsageError
-from advisor.basics.garbage import collect_seldom, keep_memory
+from advisor.basics.garbage import collect_seldom, keep_memory, spare_lasting
 from advisor.model import Problem
 from advisor.sources.base import Profile, Rank
 
@@ -127,6 +127,7 @@ def _start_worker() -> None:
     """Ctrl-C reaches the whole process group; only the process that the user started answers it."""
     threading.Thread(target=_end_with_parent, name="parent's end", daemon=True).start()
     collect_seldom()
+    spare_lasting()
     keep_memory()
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     signal.signal(signal.SIGTERM, signal.SIG_DFL)

@@ -9,6 +9,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from advisor.basics.garbage import search_later
 from advisor.execution import executor, input_sizes, require_memory, run_each
 from advisor.facts import declared
 from advisor.facts.base import FactSet, Family, Measured, Reduction, Run
@@ -194,7 +195,7 @@ def reduce_rank(rank: Rank, names: tuple[str, ...]) -> tuple[dict[Reduction[Any]
     from advisor.sources.database.columns import keeping_columns
 
     reductions: dict[Reduction[Any], object] = {}
-    with watched(rank), keeping_columns():
+    with watched(rank), keeping_columns(), search_later():
         for name in names:
             reducer = families()[name].reduce
             if reducer is None:

@@ -5,6 +5,8 @@ from __future__ import annotations
 import atexit
 import gc
 import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
 
 KEPT_BYTES = 64_000_000
 """Memory that a worker keeps for the next block instead of handing it back."""
@@ -15,6 +17,24 @@ _TRIM_THRESHOLD, _MMAP_THRESHOLD = -1, -3
 def collect_seldom() -> None:
     """Makes the search for cyclic garbage rare: there is next to none, and millions of objects to search."""
     gc.set_threshold(200_000, 20, 100)
+
+
+@contextmanager
+def search_later() -> Iterator[None]:
+    """No search while a rank is read: what is read lives until it is reduced, and each search would look at all of it
+    and find nothing, for a twentieth of the time."""
+    searched = gc.isenabled()
+    gc.disable()
+    try:
+        yield
+    finally:
+        if searched:
+            gc.enable()
+
+
+def spare_lasting() -> None:
+    """Spares what is alive, modules and rules above all, every later search: it lives as long as this process."""
+    gc.freeze()
 
 
 def keep_memory() -> None:

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from advisor.basics.garbage import spare_lasting
 from advisor.cli.language import named, spoken
 from advisor.cli.terminal import hush
 from advisor.model import ENGINES, LANGUAGES, SEVERITIES
@@ -96,6 +97,7 @@ def load_ruleset(given: dict[str, Any], profiles: Sequence[str] = ()) -> tuple[C
         rules=given.get("directories") or (), select=_words(given.get("select")), ignore=_words(given.get("ignore"))
     )
     rules = load_rules(config=config, strict=False)
+    spare_lasting()
     return config, replace(rules, errors=(*rules.errors, *warnings), notes=settled.notes)
 
 

@@ -248,14 +248,20 @@ def numbers(cells: Sequence[Any]) -> Floats | None:
 _NO_NUMBER = str.maketrans("", "", "0123456789.eE+- \t")
 
 
+_MICROSECONDS = re.compile(r"[0-9]{1,16}\.[0-9]{3}(?:\n[0-9]{1,16}\.[0-9]{3})*")
+
+
 def _times(cells: Sequence[Any], scale: int) -> Any:
-    """Nanoseconds of numbers, or None; a float's digits are those it is written with."""
+    """Nanoseconds of numbers, or of texts that are all microseconds with three decimals, else None; a float's digits
+    are those it is written with."""
     kinds = set(map(type, cells))
-    if not kinds <= {int, float}:
+    whole = "\n".join(map(str.strip, cells)) if kinds == {str} and scale == 1000 else ""
+    if not kinds <= {int, float} and not _MICROSECONDS.fullmatch(whole):
         return None
     try:
-        times = np.array([to_ns(cell, scale) for cell in cells], np.int64)
-    except Unusable:
+        found = map(int, whole.replace(".", "").split("\n")) if whole else (to_ns(cell, scale) for cell in cells)
+        times = np.array([*found], np.int64)
+    except (Unusable, OverflowError):
         return None
     import pandas as pd
 

@@ -14,7 +14,7 @@ import re
 from collections import defaultdict
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
-from functools import cache
+from functools import cache, lru_cache
 from pathlib import Path
 
 import numpy as np
@@ -47,6 +47,8 @@ SYNCHRONISES = re.compile(r"[Ss]ynchronize|SyncStream|WaitPipeline|StreamSync")
 COPIES_BACK = re.compile(r"(?:^|@)(?:acl)?rtMemcpy$|MemCopySync$|SyncDeviceToHost|^aten::_local_scalar_dense$")
 """Calls that return once a copy between memories is done, and where it copies a result, once the device has that."""
 _RARE = re.compile(r"malloc|(?<![a-z])free|rtfree|opcompile|compileandexecute|getnextasvector")
+
+_NUMBER = re.compile("[0-9]+")
 
 DATA_PIPELINE = "Dataset::"
 """How names of MindSpore's data pipeline begin; an operation and its stage follow."""
@@ -281,7 +283,7 @@ class _Collector:
         if len(phases) != len(events):  # phases are single letters by definition
             phases = b"".join(one if len(one := event.ph.encode()) == 1 else b" " for event in events)
         sampled = map(_NAME, itertools.compress(events, phases.translate(_only(ord("C")))))
-        if b"M" in phases or CLOCK in sampled or ITERATION in block:
+        if b"M" in phases or CLOCK in sampled or (ITERATION[-1:] in block and ITERATION in block):
             for described in descriptions(block):
                 self._describe(described)
         for phase, into in (("s", self.sent), ("f", self.received)):
@@ -298,11 +300,10 @@ class _Collector:
             if process.title != HARDWARE:
                 process.add([*itertools.compress(complete, mine)])
                 continue
-            process.tasks += (places if few is None else few).count(place)
-            if COPY.encode() in block:
-                process.keep_copies(
-                    [event for event in itertools.compress(complete, mine) if event.name.startswith(COPY)]
-                )
+            tasks = [*itertools.compress(complete, mine)]
+            process.tasks += len(tasks)
+            if any(name.startswith(COPY) for name in {*map(_NAME, tasks)}):
+                process.keep_copies([event for event in tasks if event.name.startswith(COPY)])
 
     def _is_another_s(self, pid: int | str) -> bool:
         return self.device is not None and device_of(pid) not in (None, self.device)
@@ -409,6 +410,12 @@ _DEVICE = frozenset((
 def is_rare(name: str) -> bool:
     """Whether calls of this name are kept one by one however short they are: whether they lie between kernels or before
     them decides, or, of waits for the device and of the loop's calls for a batch, when they come."""
+    return _is_rare(_NUMBER.sub("0", name))
+
+
+@lru_cache(1 << 14)
+def _is_rare(name: str) -> bool:
+    """Of a name without its numbers: each collective has one of its own."""
     return waits_for_device(name) or _RARE.search(name.lower()) is not None
 
 

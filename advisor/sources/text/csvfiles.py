@@ -18,6 +18,7 @@ from typing import TYPE_CHECKING
 from advisor.sources.frames import ABSENT, LONGEST_STEP, build_frame, to_step, wanted_columns
 from advisor.sources.readers import reader
 from advisor.sources.reference import Note, TableRef
+from advisor.sources.text.plaincsv import read_plain
 from advisor.sources.text.textfiles import ends_inside_character, is_no_whole_text, lines_of, open_text
 from advisor.tables import LONGEST_HEADING, MOST_COLUMNS, NUMBERED, TABLES, Column, Table
 
@@ -227,8 +228,9 @@ def read_columns(
     `once` leaves out rows that repeat an earlier one in every cell.
     """
     file = str(path)
-    rows = read_rows(path, note)
-    heading = next(rows, None)
+    plain = read_plain(path, once=once)
+    rows = iter(()) if plain else read_rows(path, note)
+    heading = plain.heading if plain else next(rows, None)
     if heading is None:
         note(file, "is empty")
         return None
@@ -240,6 +242,8 @@ def read_columns(
     width, picked = len(heading), [[] for _ in positions]  # type: tuple[int, list[list[str | None]]]
     count = short = shifted = 0
     last_short, single = False, Once()
+    if plain:
+        picked, count = [*plain.columns(positions)], len(plain.lines)
     for row in rows:
         if once and not single.is_new(row):
             continue
