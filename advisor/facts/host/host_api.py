@@ -93,7 +93,7 @@ KINDS = (
         "us",
         _BOTH,
         "host time per step in it",
-        formula="of the calls that take no longer than what was recorded; none of set-up, tear-down or waiting for callbacks",
+        formula="of the calls that take no longer than what was recorded; no set-up, tear-down or awaited callbacks",
         needs="host_api",
     ),
     kind("host_api.longest_count", "count", _BOTH, "calls of it per step", needs="host_api"),
