@@ -178,3 +178,31 @@ def test_advice_for_every_nth_step_is_of_steps_in_a_recording_without_them():
     assert said == Text(
         "read results back every n steps: 5 ms in the recording", "结果每n个step取回一次：整段记录 5 ms，该记录较长"
     )
+
+
+def test_a_thread_that_waits_for_callbacks_is_no_work_of_the_host(tmp_path):
+    """It waits for as long as the process lives: what the others call is told, beside it and without it."""
+    types = network(Random(0))
+    kernels, count = sum(row[3] for row in types), sum(row[2] for row in types)
+    for case, copies in (("waits", 0.5), ("copies", 3.0)):
+        report = told(calls(statistic(tmp_path / case, types), [
+            ("runtime", "KernelLaunch", 4.0 * count, count, 90.0),
+            ("acl", "aclrtProcessReport", 9 * kernels, 1700, 5e5),
+            ("runtime", "MemCopySync", copies * kernels, count, 90.0),
+        ]))  # fmt: skip
+        found = [each.message.en for each in report.findings if each.rule == "SCHED081"]
+        assert ["MemCopySync" in each and "ProcessReport" not in each for each in found] == [True] * (copies > 1)
+
+
+def test_a_few_kernels_one_by_one_take_nothing_from_the_sums(tmp_path):
+    """Beside the statistic lies a table of kernels that was cut to its first rows: the host's calls are those of all
+    kernels that the statistic counts, with it as without it."""
+    types = network(Random(0))
+    kernels, count = sum(row[3] for row in types), sum(row[2] for row in types)
+    folder = calls(statistic(tmp_path, types), [
+        ("runtime", "KernelLaunch", 4.0 * count, count, 90.0), ("runtime", "MemCopySync", 3 * kernels, count, 90.0),
+    ])  # fmt: skip
+    head = "Op Name,OP Type,Task Type,Task Start Time(us),Task Duration(us),Task Wait Time(us)"
+    rows = [f"{types[0][0]}_{n},{types[0][0]},AI_CORE,{1_700_000_000_000_000 + 40 * n}.0,20.0,20.0" for n in range(30)]
+    (exported(folder) / "op_summary_20260101000000.csv").write_text("\n".join([head, *rows]) + "\n")
+    assert [each.rule for each in told(folder).findings if each.rule == "SCHED081"] == ["SCHED081"]

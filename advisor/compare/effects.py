@@ -7,12 +7,15 @@ from collections.abc import Iterator, Sequence
 from dataclasses import replace
 
 from advisor.compare.facts import FactTable, Key, key_of, number
+from advisor.compare.metrics import MEASURED_KERNEL
 from advisor.compare.model import Cause, Effect, Matched, Metric
 from advisor.engine.concluding.joint import is_promise
 from advisor.knowledge.comparison import settings
 from advisor.model import SUBJECT_KINDS, Check, Direction, Finding, Outcome, Remedy, Report, Role, Value
 
 _JUDGED = (Outcome.PASS, Outcome.FAIL)
+_OF_A_CALL = re.compile(r"average|mean|median|longest|ratio|per_s")
+"""Facts about one call, of which those of a kind are no sum."""
 _LIMIT = re.compile(r"^\s*(<=|>=|=|<|>|≤|≥)\s*(.+?)\s*$")
 
 
@@ -182,9 +185,9 @@ def _alike(before: Value, after: Value) -> bool:
 def _shared(found: list[Effect], step: Metric | None) -> Iterator[Effect]:
     """The effects with their parts of what the step gained: of remedies that were applied, one of each finding, by what
     was promised. A gain that stays under half of what was promised is a part of it."""
-    gained = (
-        step.before - step.after if step is not None and step.before is not None and step.after is not None else None
-    )
+    gained = None
+    if step is not None and step.fact != MEASURED_KERNEL and step.before is not None and step.after is not None:
+        gained = step.before - step.after  # what a launch gained is no part of what is lost in all of them
     credited: dict[str, Effect] = {}
     for effect in found:
         if effect.outcome == "kept" and effect.finding.direction != Direction.EVIDENCE:
@@ -216,13 +219,19 @@ def _timed(name: str, finding: Finding, old: FactTable, new: FactTable) -> str:
 
 def _after(name: str, finding: Finding, old: FactTable, new: FactTable, comparable: bool) -> Value | None:
     """The fact afterwards. A subject that had time and is gone where the others of its kind were measured takes
-    none any more: a removed operator, a collective that no longer happens. A run of another kind may name it otherwise.
+    none any more: a removed operator, a collective that no longer happens. How long a call of it takes is not told by
+    one that is not called; nor has work gone where others that were not there before take as long as those that went.
+    A run of another kind may name it otherwise.
     """
-    key = key_of(finding.subject)
-    if comparable and key in old.of(name) and key not in new.of(name):
-        siblings = [k for k in new.of(name) if k[0] == key[0]]
-        return 0.0 if siblings and number(old.of(name)[key].value) is not None else None
-    return new.value(name, finding.subject)
+    before, after, key = old.of(name), new.of(name), key_of(finding.subject)
+    if not comparable or key not in before or key in after:
+        return new.value(name, finding.subject)
+    siblings = [k for k in after if k[0] == key[0]]
+    if not siblings or number(before[key].value) is None or _OF_A_CALL.search(name):
+        return None
+    went = sum(number(fact.value) or 0.0 for k, fact in before.items() if k[0] == key[0] and k not in after)
+    came = sum(number(after[k].value) or 0.0 for k in siblings if k not in before)
+    return 0.0 if came < (1 - settings().limits["fact_noise"]) * went else None
 
 
 def _noise(unit: str, step: Metric | None) -> float:

@@ -10,6 +10,8 @@ from advisor.compare.model import Metric
 from advisor.facts.base import FactKind
 from advisor.knowledge.comparison import settings
 
+MEASURED_KERNEL = "recording.measured_us"
+"""What a benchmark measures: how fast its kernel is, not how fast the host launches it."""
 _P95 = 1.645
 """Standard deviations from the median to the 95th percentile of a normal distribution."""
 _MEDIAN = 1.2533
@@ -31,11 +33,12 @@ def noise_of_step(old: FactTable, new: FactTable) -> float:
 def metrics(old: FactTable, new: FactTable, kinds: Mapping[str, FactKind]) -> Iterator[Metric]:
     """The metrics of knowledge_base/comparison.yaml that at least one side has measured.
 
-    Times have moved by more than the step's noise, shares by more than `least_change` of the whole.
+    Times have moved by more than the noise of the shorter step, which notices it, shares by more than `least_change` of
+    the whole.
     """
     noise, least = noise_of_step(old, new), settings().limits["least_change"]
-    steps = [t.number(name) or 0.0 for t in (old, new) for name in ("step.time_us", "data.step_us")]
-    floors = {"us": noise * max(steps), "ratio": least}
+    steps = [max(t.number(name) or 0.0 for name in ("step.time_us", "data.step_us")) for t in (old, new)]
+    floors = {"us": noise * min(filter(None, steps), default=0.0), "ratio": least}
     for name in (*settings().metrics, *(() if any(steps) else settings().without_length)):
         kind = kinds.get(name)
         if kind is None:
@@ -49,5 +52,5 @@ def metrics(old: FactTable, new: FactTable, kinds: Mapping[str, FactKind]) -> It
                 before,
                 after,
                 noise if kind.unit == "us" else least,
-                floors.get(kind.unit, 0.0),
+                0.0 if name == MEASURED_KERNEL else floors.get(kind.unit, 0.0),
             )

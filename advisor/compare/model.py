@@ -32,7 +32,7 @@ class Metric:
     noise: float
     """Relative change below which nothing is said: what runs differ by anyway."""
     floor: float = 0.0
-    """The same as an amount: a part of the step has not moved where the step would not notice."""
+    """The same as an amount: a part of the step has not moved where neither step would notice."""
 
     @property
     def change(self) -> float | None:

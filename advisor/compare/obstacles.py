@@ -80,10 +80,16 @@ def _work(old: FactTable, new: FactTable) -> Iterator[Obstacle]:
     before, after = (_highest(table.of("timeline.core_mhz_highest")) for table in (old, new))
     if before and after and before != after:
         yield from _differs("device", *show_apart(before, after, "mhz"), True)
+    yield from _differs("measured kernel", _measured(old), _measured(new), False)
     yield from _shapes(old, new)
     a, b = (_operators(table) for table in (old, new))
     if a and b and abs(b - a) > settings().limits["least_change"] * max(a, b):
         yield from _differs("kernels", *show_apart(a, b, "count"), False)
+
+
+def _measured(table: FactTable) -> str:
+    """The kernel that a benchmark measures."""
+    return str(table.value("recording.measured_type") or "")
 
 
 def _operators(table: FactTable) -> float | None:

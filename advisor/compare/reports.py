@@ -15,7 +15,7 @@ from advisor.basics.units import MEASURED, show, show_apart, signed
 from advisor.compare.changes import Change, Role, changes
 from advisor.compare.effects import causes, effects, match_findings
 from advisor.compare.facts import FactTable
-from advisor.compare.metrics import metrics
+from advisor.compare.metrics import MEASURED_KERNEL, metrics
 from advisor.compare.model import Cause, Comparison, Matched, Metric, Obstacle
 from advisor.compare.obstacles import obstacles
 from advisor.engine.concluding.summary import about, named
@@ -31,8 +31,9 @@ if TYPE_CHECKING:
     from advisor.ruleset.files.loader import RuleSet
 
 log = logging.getLogger("advisor")
-_STEP = ("step.time_us", "data.step_us")
-"""How long a step takes: on the device, or where only the host was recorded, from batch to batch."""
+_STEP = (MEASURED_KERNEL, "step.time_us", "data.step_us")
+"""How long a launch of the kernel takes that was measured, else a step: on the device, or where only the host was
+recorded, from batch to batch."""
 _MOST = 0.5
 """Most of a change is more than this part of it."""
 
@@ -55,8 +56,9 @@ def compare(before: Report, after: Report, *, catalogue: Mapping[str, FactKind] 
     outcome = _outcome(step, comparable)
     marked = before.profile.has_steps or after.profile.has_steps
     worth = step.noise if step is not None else settings().limits["least_change"]
-    where = tuple(changes(old, new, worth)) if comparable else ()
-    behind = tuple(causes(matched, old, new, usable, _against(where))) if usable is not None else ()
+    of_steps = None if usable is not None and usable.fact == MEASURED_KERNEL else usable
+    where = tuple(changes(old, new, worth)) if comparable and of_steps is usable else ()
+    behind = tuple(causes(matched, old, new, of_steps, _against(where))) if of_steps is not None else ()
     said = _headline(outcome, step, matched, between, behind, where)
     return Comparison(
         before=before.profile,
@@ -69,7 +71,7 @@ def compare(before: Report, after: Report, *, catalogue: Mapping[str, FactKind] 
         findings=matched,
         effects=tuple(effects(before, old, new, units, usable)),
         causes=behind,
-        unattributed_us=_unattributed(usable, behind),
+        unattributed_us=_unattributed(of_steps, behind),
         accounts=where,
     )
 
@@ -107,8 +109,9 @@ def _headline(
         return both("comparison.headline_incomparable", obstacles=listed, counts=said)
     if step is None or step.before is None or step.after is None:
         return both("comparison.headline_unknown", counts=said)
+    subject = "kernel" if step.fact == MEASURED_KERNEL else "headline"
     said = both(
-        f"comparison.headline_{outcome}", times=" → ".join(show_apart(step.before, step.after, "us", MEASURED)),
+        f"comparison.{subject}_{outcome}", times=" → ".join(show_apart(step.before, step.after, "us", MEASURED)),
         change=signed(step.change or 0.0, "ratio"), noise=show(step.noise, "ratio"), counts=said,
     )  # fmt: skip
     for cause in behind[:1]:

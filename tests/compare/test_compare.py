@@ -180,11 +180,43 @@ def test_what_is_gone_took_no_time_where_its_kind_was_measured():
     counts = {"operators.kernel_count": 100.0}
     reduced = finding("conversion-overhead", cast, verify=verify, remedy_id="remove-conversions")
     before = report({"step.time_us": 100.0, **counts}, (reduced,))
-    before = replace(before, facts=(*before.facts, Fact("operator_type.time_us", cast, 30.0)))
+    times = [Fact("operator_type.time_us", kind, us) for kind, us in ((cast, 30.0), (matmul, 60.0))]
+    before = replace(before, facts=(*before.facts, *times))
     after = report({"step.time_us": 70.0, "operators.kernel_count": 80.0})
     assert compare(before, after).effects[0].outcome == "unmeasured"
     after = replace(after, facts=(*after.facts, Fact("operator_type.time_us", matmul, 60.0)))
     assert compare(before, after).effects[0].outcome == "kept"
+
+
+@pytest.mark.parametrize(("name", "came", "outcome"), [
+    ("operator_type.average_us", 1.0, "unmeasured"), ("operator_type.time_us", 30.0, "unmeasured"),
+    ("operator_type.time_us", 2.0, "moved"),
+])  # fmt: skip
+def test_a_kernel_that_goes_by_another_name_is_no_faster(name, came, outcome):
+    """A kernel that is not called takes no time a call, and one in whose place another takes as long is not gone."""
+    old, new = Subject("operator_type", "copy_kernel"), Subject("operator_type", "flat_copy_kernel")
+    before = report({"step.time_us": 100.0}, (finding("hot", old, verify=Verify(name, "falls"), remedy_id="tune"),))
+    before = replace(before, facts=(*before.facts, Fact(name, old, 30.0)))
+    after = report({"step.time_us": 70.0})
+    after = replace(after, facts=(*after.facts, Fact(name, new, came)))
+    assert compare(before, after).effects[0].outcome == outcome
+
+
+def test_benchmarks_are_compared_by_their_kernel_and_not_by_the_host():
+    """How soon the host launches again is no property of the kernel that somebody measures."""
+    sides = [report({"step.time_us": 699.0, "step.idle_us": 689.0, "recording.measured_us": 3.5}),
+             report({"step.time_us": 400.0, "step.idle_us": 100.0, "recording.measured_us": 99.0})]  # fmt: skip
+    sides = [replace(side, profile=replace(side.profile, has_steps=False)) for side in sides]
+    comparison = compare(*sides)
+    assert comparison.outcome == "slower"
+    assert "a launch of the measured kernel 3.5\xa0µs → 99\xa0µs" in comparison.headline.en
+    assert not comparison.causes and comparison.unattributed_us is None
+
+
+def test_idle_time_that_a_short_step_notices_has_moved():
+    """230 µs are nothing in 8.6 ms and two fifths of 0.6 ms: the shorter side tells whether they count."""
+    sides = [report({"step.time_us": us, "step.idle_us": idle}) for us, idle in ((8580.0, 19.4), (586.0, 253.0))]
+    assert compare(*sides).metric("step.idle_us").moved
 
 
 @pytest.mark.parametrize(

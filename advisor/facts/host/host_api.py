@@ -14,6 +14,7 @@ from advisor.facts.base import FactSet, Family, Reduction, Run, fact, kind
 from advisor.facts.cluster.peers import held_by_most
 from advisor.facts.device.kernel_time import timeline_of
 from advisor.facts.host.memory_calls import MemoryCalls, memory_calls
+from advisor.facts.recording.counts import is_cut
 from advisor.facts.recording.kinds.evidence import RECORDING
 from advisor.facts.recording.kinds.kind import recording_of
 from advisor.facts.recording.limits import section, told_by
@@ -23,8 +24,9 @@ from advisor.facts.step.steps import steady
 from advisor.facts.step.times import STEPS, StepTimes
 from advisor.model import RUN, Fact, Source, Subject
 from advisor.sources.base import Rank
+from advisor.sources.streams.kernels import load_kernels
 from advisor.sources.streams.rank_trace import load_trace, trace_source
-from advisor.sources.streams.trace import COPIES_BACK, SYNCHRONISES, Trace
+from advisor.sources.streams.trace import AWAITS_CALLBACKS, COPIES_BACK, SYNCHRONISES, Trace
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -42,6 +44,7 @@ _ALLOCATE = re.compile(
 _LOAD = "ModelLoad"
 """Loading a graph, which launches each of its kernels once for all its executions."""
 _SETS_UP = re.compile(rf"{_COMPILE.pattern}|{_ALLOCATE.pattern}|Init|Finalize|Create|Destroy|Device$|Load")
+_NOBODYS = re.compile(rf"{_SETS_UP.pattern}|{AWAITS_CALLBACKS.pattern}")
 
 KINDS = (
     *(
@@ -90,7 +93,7 @@ KINDS = (
         "us",
         _BOTH,
         "host time per step in it",
-        formula="of the calls that take no longer than what was recorded; none of set-up and tear-down",
+        formula="of the calls that take no longer than what was recorded; no set-up, tear-down or awaited callbacks",
         needs="host_api",
     ),
     kind("host_api.longest_count", "count", _BOTH, "calls of it per step", needs="host_api"),
@@ -122,9 +125,10 @@ class HostTime:
     by: dict[str, Calls]
     sources: tuple[Source, ...]
     calls: tuple[Calls, ...] = ()
-    """Each interface of a statistic, whatever it is for, that takes most time first; none of set-up and tear-down."""
+    """Each interface of a statistic, whatever it is for, that takes most time first; none of set-up and tear-down,
+    nor of what waits for callbacks."""
     repeated: Calls | None = None
-    """The interface that takes most time in many calls, its longest call aside; none of set-up and tear-down."""
+    """The interface that takes most time in many calls, its longest call aside; of the same ones."""
     memory: MemoryCalls | None = None
     """The calls for device memory step by step; None where nothing tells when they are made."""
     fits: bool = False
@@ -165,7 +169,7 @@ def reduce(rank: Rank) -> HostTime | None:
         calls, kernels = _by_purpose(told), _kernels(rank)
         if _of_more_than_the_steps(calls, kernels):
             return None
-        each = sorted(((us, count, name) for _, name, us, count in told if not _SETS_UP.search(name)), reverse=True)
+        each = sorted(((us, count, name) for _, name, us, count in told if not _NOBODYS.search(name)), reverse=True)
         sources = (rank.source("host_api", "name", "total_us", "count"),)
         fits = "launch" in calls and kernels > 0
         repeated = _repeated(frame, each) if fits else None
@@ -230,10 +234,10 @@ def _without_loading(told: list[tuple[str, str, float, float]]) -> list[tuple[st
 
 
 def _kernels(rank: Rank) -> float:
-    """How many kernels the recording holds, by their rows or by the statistic of their types; 0 where neither tells,
-    and where the statistic is of one step."""
-    timeline = timeline_of(rank)
-    if timeline is not None:
+    """How many kernels the recording holds, by their rows, or where those are a part, by the statistic of their types;
+    0 where neither tells, and where the statistic is of one step."""
+    timeline, kernels = timeline_of(rank), load_kernels(rank)
+    if timeline is not None and kernels is not None and not is_cut(rank, kernels):
         return timeline.kernels.start.size
     types = rank.read("operator_types", ("count", "steps")) if rank.has("operator_types") else None
     if types is None or "count" not in types or ("steps" in types and (types["steps"] == 1).all()):

@@ -10,7 +10,7 @@ import numpy as np
 from advisor.basics.arrays import Ints, Mask
 from advisor.basics.intervals import Intervals, clip, covered, intersect, measure, union
 from advisor.knowledge.measuring import limit
-from advisor.sources.streams.trace import Trace, waits_for_device
+from advisor.sources.streams.trace import AWAITS_CALLBACKS, Trace, waits_for_device
 
 COVERS = limit("launches", "covers")
 """A host event that covers less of a stretch does not explain it; nor does one of which the stretch is a smaller part,
@@ -45,7 +45,7 @@ class Owners:
         self._usual = measure(running) / max(high - low, 1)
         self._launched = np.sort(trace.launched)
         self._beside: dict[int, float] = {}
-        nobodys = (_FRAME, _LAUNCH, _WAITS)
+        nobodys = (_FRAME, _LAUNCH, _WAITS, AWAITS_CALLBACKS)
         self._frames = np.array([any(one.search(name) for one in nobodys) for name in trace.host.names], bool)
 
     def of(self, start: int, end: int) -> tuple[str | None, float]:

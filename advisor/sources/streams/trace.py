@@ -46,6 +46,9 @@ SYNCHRONISES = re.compile(r"[Ss]ynchronize|SyncStream|WaitPipeline|StreamSync")
 """Calls of the host that return once the device has done what was queued."""
 COPIES_BACK = re.compile(r"(?:^|@)(?:acl)?rtMemcpy$|MemCopySync$|SyncDeviceToHost|^aten::_local_scalar_dense$")
 """Calls that return once a copy between memories is done, and where it copies a result, once the device has that."""
+AWAITS_CALLBACKS = re.compile(r"ProcessReport$")
+"""Calls of a thread of its own that does nothing but wait until the device calls back: no work of the host, and nobody
+waits for it."""
 _RARE = re.compile(r"malloc|(?<![a-z])free|rtfree|opcompile|compileandexecute|getnextasvector")
 
 _NUMBER = re.compile("[0-9]+")

@@ -47,6 +47,13 @@ def test_who_waits_is_told_by_what_it_waits_for() -> None:
     assert owners(asks, *waits).of(0, 1_000_000)[0] == asks[0]
 
 
+def test_a_thread_that_waits_for_callbacks_owns_nothing() -> None:
+    """It waits from the start of the process to its end, whatever the loop does meanwhile."""
+    calls = [("AscendCL@aclrtProcessReport", 0, 700), ("Runtime@ProcessReport", 1, 699)]
+    assert owners(*calls, ("schedule", 50, 600)).of(0, 700_000)[0] == "schedule"
+    assert owners(*calls).of(0, 700_000)[0] == ""
+
+
 def test_an_owner_answers_for_what_it_covers_of_a_stretch() -> None:
     """A function that fills two thirds of a stretch leaves the rest of it to whatever follows."""
     assert owners(("schedule", 0, 600), ("prepare", 600, 900)).of(0, 900_000) == ("schedule", 600.0)

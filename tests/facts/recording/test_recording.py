@@ -464,6 +464,22 @@ def test_what_clears_the_cache_between_launches_is_not_measured(tmp_path, rules)
     assert [f.subject.id for f in report.findings] == ["softmax_custom"]
 
 
+@pytest.mark.parametrize(("rows", "measured"), [(4096, "concat_custom"), (1024, "Mul")])
+def test_a_large_product_between_all_launches_clears_the_cache(tmp_path, rows, measured):
+    """192 MB go through the cache before each launch of a small kernel: that one is measured. A product that leaves
+    the cache as it is may be the subject."""
+    kernels = [each for n in range(12) for each in
+               (("", "Mul", n * 400.0, 330.0), ("", "concat_custom", n * 400.0 + 340, 8.0))]  # fmt: skip
+    folder = write(tmp_path, kernels)
+    table = folder / "kernel_details.csv"
+    lines = table.read_text().splitlines(keepends=True)
+    large = f"{rows},4096"
+    shaped = [line.replace("32,32;32,32", f"{large};{large}").replace("32,32", large).replace("FLOAT16", "FLOAT")
+              if "Mul" in line else line for line in lines]  # fmt: skip
+    table.write_text("".join(shaped))
+    assert facts_of(folder).value("recording.measured_type", RUN) == measured
+
+
 @pytest.mark.parametrize("drawing", [20.0, 200_000.0])
 def test_inputs_drawn_at_random_are_no_part_of_a_benchmark(tmp_path, rules, drawing):
     """However long the random numbers take and are converted: the kernel behind them is what was recorded."""

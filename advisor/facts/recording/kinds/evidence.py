@@ -74,7 +74,9 @@ class Recording:
     unlisted: bool = False
     """Whether the statistic that tells this leaves types out: nobody knows how many there are."""
     launch_us: float = 0.0
-    """From one launch of it to the next, in the middle."""
+    """From one launch of it to the next, in the middle …"""
+    measured_us: float = 0.0
+    """… and how long one takes."""
     type_names: int = 0
     """Names of kernels of that type that were launched again and again …"""
     type_shapes: int = 0

@@ -37,6 +37,7 @@ KINDS = (
          "sequence of kernels or one after another; without marks", needs="kernels"),
     kind("recording.execution_us", "us", "run", "from one execution to the next, on average", needs="kernels"),
     kind("recording.measured_type", "text", "run", "the kernel that a benchmark measures", needs="kernels"),
+    kind("recording.measured_us", "us", "run", "how long a launch of it takes, in the middle", needs="kernels"),
     kind("recording.launch_us", "us", "run", "from one launch of it to the next, in the middle", needs="kernels"),
     kind("recording.executes_model", "bool", "run", "the host executes a compiled model, without a framework",
          needs="host_api"),
@@ -217,6 +218,7 @@ def measure(run: Run, facts: FactSet) -> Iterator[Fact]:
     yield from fact("recording.kind", RUN, told.kind)
     yield from fact("recording.has_steps", RUN, told.has_steps)
     yield from fact("recording.measured_type", RUN, told.measured or None)
+    yield from fact("recording.measured_us", RUN, (told.measured and found[0].measured_us) or None)
     yield from fact("recording.launch_us", RUN, (told.measured and found[0].launch_us) or None)
     offline = told.kind == "inference" and any(one.offline for one in found)
     yield from fact("recording.executes_model", RUN, offline or None)

@@ -7,10 +7,11 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from advisor.basics.arrays import Floats, Ints
+from advisor.basics.arrays import Floats, Ints, Mask
 from advisor.facts.device.kernel_time import Timeline
 from advisor.facts.device.pipes import PIPE_NAMES
 from advisor.facts.recording.counts import types_of
+from advisor.facts.recording.kinds.clearing import clears
 from advisor.facts.recording.limits import section, told_by
 from advisor.facts.recording.steady import Steady, measured_in_a_row
 from advisor.facts.recording.sums import whole_time
@@ -68,8 +69,9 @@ def of_timeline(timeline: Timeline) -> dict[str, Any]:
     """What the kernels that are judged are like, and what lies before them."""
     kernels, placed = timeline.kernels, timeline.placed
     types, of = types_of(kernels)
-    told = _shares(types, of, kernels.duration)
+    told = _shares(types, of, kernels.duration, clears(kernels, types, of))
     mine = of == types.index(told["type"])
+    told["measured_us"] = float(np.median(kernels.duration[mine]))
     apart = np.diff(np.sort(kernels.start[mine & (kernels.start >= 0)]))
     told["launch_us"] = float(np.median(apart)) / 1000 if apart.size else 0.0
     for key, alike in (("type_names", kernels.name), ("type_shapes", kernels.signature)):
@@ -87,15 +89,15 @@ def of_timeline(timeline: Timeline) -> dict[str, Any]:
 
 def of_tasks(tasks: TasksAlone) -> dict[str, Any]:
     """The same of tasks that a timeline draws, where it alone tells what ran on the device."""
-    told = _shares(tasks.kinds, tasks.kind, (tasks.end - tasks.start) / 1000)
+    told = _shares(tasks.kinds, tasks.kind, (tasks.end - tasks.start) / 1000, np.zeros(len(tasks.kinds), bool))
     return told | _course(tasks.steady, tasks.set_up_ns, tasks.start, tasks.end)
 
 
-def _shares(types: list[str], of: Ints, duration: Floats) -> dict[str, Any]:
-    """The kernel that takes most of the time. What only fills memory, to clear a cache before each launch of another
-    kernel, is none that anybody measures; the shares are those of the rest then."""
+def _shares(types: list[str], of: Ints, duration: Floats, clearing: Mask) -> dict[str, Any]:
+    """The kernel that takes most of the time. What only fills memory, or is `clearing` a cache before each launch of
+    another kernel, is none that anybody measures; the shares are those of the rest then."""
     us, count = np.bincount(of, duration, len(types)), np.bincount(of, minlength=len(types))
-    fills = np.array([_fills(each) for each in types])
+    fills = np.array([_fills(each) for each in types], bool) | clearing
     works = us * (~fills & (count >= section("benchmark")["beside_fills"] * count[int(us.argmax())]))
     top = int((works if works.any() else us).argmax())
     whole = float((us * ~fills if works.any() else us).sum())
