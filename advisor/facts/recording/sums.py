@@ -89,7 +89,7 @@ def _by_kernels(rank: Rank, frame: Any) -> str | None:
 def _by_statistic(rank: Rank, frame: Any) -> tuple[str | None, bool]:
     """(the statistic by type, whether the steps are in milliseconds) where most of its time is in calls that last
     longer than any step computes: then it is no longer recording of the same steps. In which of the two the unit is
-    another one its kernels decide: none is as short as a thousandth of these would be."""
+    another one its kernels decide: no type is as short as a thousandth of what many of these last."""
     statistic, limits = rank.read("operator_types") if rank.has("operator_types") else None, section("contradiction")
     if (
         statistic is None
@@ -104,7 +104,7 @@ def _by_statistic(rank: Rank, frame: Any) -> tuple[str | None, bool]:
     if us.sum() <= limits["lost_factor"] * np.nansum(computing) or 2 * longer <= us.sum():
         return None, False
     sums = frame[["computing_us", *(["exposed_us"] if "exposed_us" in frame else [])]].sum().to_frame().T
-    short = us.sum() < _MILLI * limits["shortest_us"] * count.sum()
+    short = float(count[us < _MILLI * limits["shortest_us"] * count].sum()) > limits["part_share"] * count.sum()
     return "operator_types", short and _is_milli(us.sum(keepdims=True), sums)
 
 
