@@ -343,6 +343,11 @@ def _is_word(cell: str) -> bool:
     return False
 
 
+def _are_words(cells: Iterable[Any]) -> bool:
+    """Whether all cells are words without a digit: another column of this name, which damages none beside it."""
+    return all(isinstance(cell, str) and _is_word(cell) and not any(map(str.isdigit, cell)) for cell in cells)
+
+
 def build_frame(
     table: Table,
     data: Mapping[str, Sequence[Any]],
@@ -373,7 +378,7 @@ def build_frame(
         for reason, count in defects.items():
             shown = f", first {str(first)[:40]!r}" if reason in ("text", "no word") else ""
             end = "" if reason in ("long", "no word") else "; left out"
-            doubted = (table.name,) if reason in _DAMAGE else ()
+            doubted = (table.name,) if reason in _DAMAGE and not (reason == "text" and _are_words(cells)) else ()
             note(file, f"{count} of {length} values of {heading} are {_REASONS[reason]}{shown}{end}", doubted)
     import pandas as pd
 

@@ -54,6 +54,9 @@ class BatchTimes:
     total_wait_us: float = 0.0
     steady: int = 0
     queue: Queue | None = None
+    is_ahead: bool = False
+    """All were sent as one queue has room for them: the sending thread may never have waited for the device, and its
+    pushes mark no steps."""
 
 
 def as_fetched(times: BatchTimes, pushed_us: Floats, starts_us: Floats, ends_us: Floats) -> BatchTimes:
@@ -74,13 +77,18 @@ def as_fetched(times: BatchTimes, pushed_us: Floats, starts_us: Floats, ends_us:
         late = float(lasted[waited].sum() / lasted.sum())
     return replace(
         times, step_us=float(np.median(intervals)), step_mean_us=float(intervals.mean()), late_share=late,
-        wall_us=max(float(ends_us[-1] - starts_us[0]), times.wall_us or 0.0), jitter=_jitter(intervals),
+        is_ahead=False, wall_us=max(float(ends_us[-1] - starts_us[0]), times.wall_us or 0.0), jitter=_jitter(intervals),
     )  # fmt: skip
 
 
 def _column(frame: Any, name: str) -> Floats:
     values: Floats = frame[name].to_numpy(float, na_value=np.nan)
     return values
+
+
+def _rests(intervals: Floats, busy_us: Floats) -> bool:
+    """Whether the sending thread rests behind most batches: the queue on the device is full, which paces it."""
+    return 2 * int((intervals - np.nan_to_num(busy_us[1:]) >= CUT_TIMES * ROUNDING_US).sum()) > len(intervals)
 
 
 def _filled(intervals: Floats, busy_us: Floats) -> int:
@@ -113,6 +121,8 @@ def read_batches(rank: Rank) -> BatchTimes | None:
     wait, push, time = (_column(frame, name) for name in ("pipeline_us", "push_us", "time_ns"))
     room = int(np.nanmedian(capacity)) if np.isfinite(capacity).any() else None
     found = _times_of(mode, time / 1e3, wait, push, sizes, room)
+    if mode == "sink" and room and len(time) <= room and not _rests(np.diff(time / 1e3), wait + push):
+        found = replace(found, step_us=None, step_mean_us=None, jitter=None, is_ahead=True)
     fetches = read_fetches(rank) if mode == "sink" else None
     if fetches is None or fetches.starts_us is None or fetches.ends_us is None:
         return found

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from advisor.basics.units import show
 from advisor.facts.base import Reduction
@@ -109,7 +109,25 @@ def reduce(rank: Rank) -> DataPipeline | None:
         data_queue=_data_queue(rank), sampling_interval_us=interval,
         untold=untold_operations(rank),
     )  # fmt: skip
-    return data if operations or times or waits or data.data_queue else None
+    if not (operations or times or waits or data.data_queue):
+        return None
+    return _while_filling(rank, data) if times is not None and times.is_ahead else data
+
+
+def _while_filling(rank: Rank, data: DataPipeline) -> DataPipeline:
+    """The same without what its queues were seen to hold while these batches filled them for the first time, which says
+    how fast the pipeline starts and not whether anybody waits for it. Queues that were sampled more often saw more."""
+    text = f"lists no more batches ({data.batches}) than a queue holds: nobody need have taken one while they were sent"
+    file = rank.relative(rank.tables["batches"].paths[0])
+    rank.note(file, f"{text}; neither steps nor the use of the queue are judged from them")
+    operations = {
+        number: op
+        if op.output is None or (op.output.samples or 0) > data.batches
+        else replace(op, output=None, input_used=None, input_empty=None)
+        for number, op in data.operations.items()
+    }
+    times = None if data.times is None else replace(data.times, queue=None)
+    return replace(data, operations=operations, times=times)
 
 
 def _stage_totals(rank: Rank) -> dict[str, tuple[float, float]]:

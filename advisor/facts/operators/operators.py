@@ -194,9 +194,8 @@ def _type_facts(
         yield from fact("operator_type.random", subject, is_random(name), *source)
         yield from fact("operator_type.own", subject, is_own(name), *source)
         yield from fact("operator_type.copies", subject, is_rearranging(name) or None, *source)
-        yield from fact(
-            "operator_type.compute_share", subject, time * ranks / total if total else None, *source, samples=samples
-        )
+        of_compute = time * ranks / total if total and not is_fetch(name) else None  # waiting for data computes nothing
+        yield from fact("operator_type.compute_share", subject, of_compute, *source, samples=samples)
         yield from fact("operator_type.average_us", subject, time / count if count else None, *source, samples=samples)
         updated, us = sum(row.update_us for row in rows.values()), sum(float(r.total_us.sum()) for r in rows.values())
         yield from fact(
@@ -216,7 +215,7 @@ def _type_facts(
         share = exposed / step_us if exposed is not None and step_us else None
         yield from fact("operator_type.step_share", subject, share, *source, samples=samples)
         device = total + talk if np.isfinite(talk) else total
-        bounds = [time * ranks / device if device else None, time / timed_us if timed_us else None]
+        bounds = [of_compute and time * ranks / device, time / timed_us if timed_us else None]
         bound = min((each for each in bounds if each is not None), default=None)
         yield from fact(
             "operator_type.stake_share", subject, bound if share is None else share, *source, samples=samples

@@ -12,7 +12,7 @@ from advisor.basics.arrays import Mask
 from advisor.basics.intervals import measure, union
 from advisor.basics.units import show
 from advisor.facts.recording.limits import section
-from advisor.facts.recording.sums import tell_totals
+from advisor.facts.recording.sums import step_rows, tell_totals
 from advisor.sources.base import Rank
 from advisor.sources.streams.kernels import Kernels, operator_name
 from advisor.sources.streams.rank_trace import load_trace
@@ -127,7 +127,7 @@ def _share_of_timeline(rank: Rank, kernels: Kernels, computing: Mask) -> float |
 def _share_of_steps(rank: Rank, kernels: Kernels, computing: Mask) -> float | None:
     """What the kernels hold of the computing time of those steps that both have, of all where no kernel names one.
     Collectives alone say of themselves what they are cut to."""
-    frame = rank.read("steps")
+    frame = step_rows(rank)
     if frame is None or "step" not in frame or "computing_us" not in frame:
         return None
     table = {str(step): float(us) for step, us in zip(frame["step"], frame["computing_us"], strict=True) if us == us}

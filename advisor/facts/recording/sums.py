@@ -7,9 +7,11 @@ from typing import Any
 import numpy as np
 
 from advisor.basics.arrays import Floats
+from advisor.basics.intervals import measure, union
 from advisor.basics.units import show
 from advisor.facts.recording.limits import section
 from advisor.sources.base import Rank
+from advisor.sources.streams.kernels import load_kernels
 from advisor.sources.streams.rank_trace import load_trace
 
 Sum = tuple[tuple[str, ...], tuple[str, ...]]
@@ -24,6 +26,86 @@ _CLUSTER: Sum = (("computation_us", "exposed_us"), ("stage_us", "receive_us"))
 """Both are the step of the older cluster analysis."""
 _FULL = 1.02
 """Shares are rounded to a hundredth of a per cent; more than this is no sum of shares."""
+
+
+_MILLI = 1000
+"""Times in milliseconds under a heading that names no unit are so many times too short."""
+
+
+def step_rows(rank: Rank) -> Any:
+    """The step table in microseconds; None where there is none, or where no step can be as short as it tells. Its
+    headings name no unit, so kernels are its witness: tables in milliseconds are told and read as such."""
+    return rank.once(step_rows, lambda: _step_rows(rank))
+
+
+def _step_rows(rank: Rank) -> Any:
+    frame = rank.read("steps") if rank.has("steps") else None
+    if frame is None or frame.empty or "computing_us" not in frame:
+        return frame
+    computing = frame["computing_us"].to_numpy(float, na_value=np.nan)
+    if not np.nansum(computing) > 0:
+        return frame
+    witness, milli = _by_kernels(rank, frame), True
+    if witness is None:
+        witness, milli = _by_statistic(rank, frame)
+    if witness is None:
+        return frame
+    place, other = rank.relative(rank.tables["steps"].paths[0]), rank.tables[witness].paths[0].name
+    if not milli:
+        text = (
+            f"contradicts {other}: kernels there last longer than all that a step computes here; its rows are no steps"
+        )
+        rank.note(place, text, ("steps", witness))
+        return None
+    rank.note(place, f"tells milliseconds where others tell microseconds, as {other} shows: read as milliseconds")
+    times = [name for name in frame.columns if name.endswith("_us")]
+    return frame.assign(**{name: frame[name] * _MILLI for name in times})
+
+
+def _is_milli(us: Floats, frame: Any) -> bool:
+    """Whether these times are a thousand times what the rows compute, or compute and exchange."""
+    share = section("contradiction")["computing_share"]
+    alone = frame["computing_us"].to_numpy(float, na_value=np.nan)
+    exposed = frame["exposed_us"].to_numpy(float, na_value=0.0) if "exposed_us" in frame else 0.0
+    return any(bool((np.abs(us / _MILLI - told) <= share * told).all()) for told in (alone, alone + exposed))
+
+
+def _by_kernels(rank: Rank, frame: Any) -> str | None:
+    """The table of kernels, where it names the same steps and each of them has a thousand times as much to run. When
+    kernels start decides: a length in another unit makes them overlap, not run for longer together."""
+    kernels = load_kernels(rank) if rank.has("kernels") and "step" in frame else None
+    if kernels is None or not (kernels.start >= 0).all():
+        return None
+    ran = {
+        name: measure(union(kernels.start[mine], kernels.end[mine])) / 1000
+        for index, name in enumerate(kernels.steps)
+        if name and (mine := kernels.step == index).any()
+    }
+    both = frame[[str(name) in ran for name in frame["step"]]]
+    us = np.array([ran[str(name)] for name in both["step"]])
+    return "kernels" if len(both) and _is_milli(us, both) else None
+
+
+def _by_statistic(rank: Rank, frame: Any) -> tuple[str | None, bool]:
+    """(the statistic by type, whether the steps are in milliseconds) where most of its time is in calls that last
+    longer than any step computes: then it is no longer recording of the same steps. In which of the two the unit is
+    another one its kernels decide: no type is as short as a thousandth of what many of these last."""
+    statistic, limits = rank.read("operator_types") if rank.has("operator_types") else None, section("contradiction")
+    if (
+        statistic is None
+        or not {"total_us", "count"} <= set(statistic)
+        or ("steps" in statistic and (statistic["steps"] == 1).any())
+    ):
+        return None, False
+    known = statistic[(statistic["total_us"] > 0) & (statistic["count"] > 0)]
+    us, count = known["total_us"].to_numpy(float), known["count"].to_numpy(float)
+    computing = frame["computing_us"].to_numpy(float, na_value=np.nan)
+    longer = float(us[us > count * np.nanmax(computing)].sum())
+    if us.sum() <= limits["lost_factor"] * np.nansum(computing) or 2 * longer <= us.sum():
+        return None, False
+    sums = frame[["computing_us", *(["exposed_us"] if "exposed_us" in frame else [])]].sum().to_frame().T
+    short = float(count[us < _MILLI * limits["shortest_us"] * count].sum()) > limits["part_share"] * count.sum()
+    return "operator_types", short and _is_milli(us.sum(keepdims=True), sums)
 
 
 def tell_sums(rank: Rank, frame: Any, time: Any) -> bool:

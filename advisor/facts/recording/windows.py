@@ -20,6 +20,7 @@ from advisor.facts.recording.counts import UNTYPED, types_of
 from advisor.facts.recording.iterations import iterations_of
 from advisor.facts.recording.limits import section, told_by
 from advisor.facts.recording.steady import Steady, find_steady
+from advisor.facts.recording.sums import step_rows
 from advisor.knowledge.measuring import limit
 from advisor.sources.base import Rank
 from advisor.sources.streams.kernels import Kernels
@@ -153,7 +154,7 @@ def is_marked(rank: Rank) -> bool:
     """Whether a table of steps, new or old, tells steps apart."""
     if rank.has("step_phases") or rank.has("cluster_phases"):
         return True
-    frame = rank.read("steps") if rank.has("steps") else None
+    frame = step_rows(rank)
     if frame is None or frame.empty or "step" not in frame:
         return False
     names = {str(name) if name is not None and name == name else "" for name in frame["step"]}

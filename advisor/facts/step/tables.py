@@ -12,7 +12,7 @@ from advisor.facts.device.kernel_time import timeline_of
 from advisor.facts.recording.between import between_iterations
 from advisor.facts.recording.iterations import iterations_of
 from advisor.facts.recording.limits import section
-from advisor.facts.recording.sums import tell_cluster_phases, tell_phases, tell_sums
+from advisor.facts.recording.sums import step_rows, tell_cluster_phases, tell_phases, tell_sums
 from advisor.facts.recording.windows import follows, meeting_steps
 from advisor.facts.step.from_kernels import KernelSteps
 from advisor.facts.step.start_gap import own_waits
@@ -35,7 +35,7 @@ def reduce(rank: Rank) -> StepTimes | None:
 
 
 def _from_step_trace(rank: Rank) -> StepTimes | None:
-    frame = _in_order(rank.read("steps"))
+    frame = _in_order(step_rows(rank))
     if frame is None or frame.empty:
         return None
     parts = [frame[c].to_numpy(float, na_value=np.nan) for c in ("computing_us", "exposed_us", "free_us")]

@@ -165,11 +165,11 @@ def _find_tables(files: Files) -> dict[str, TableRef]:
     else:
         refer("cluster_phases", "cluster_phases", "cluster")
         refer("cluster_phases_average", "cluster_average", "cluster")
-    refer("operator_types", "operator_types", "aicore_types", "pynative_types")
+    refer("operator_types", "operator_types", "aicore_types" if "aicore_types" in files else "pynative_types")
     host = "cpu_detail" if "cpu_detail" in files else "cpu_types"
-    refer("operators", "operators", "aicore_detail", "pynative_detail", host)
+    refer("operators", "operators", "aicore_detail", host)
     if "operators" in tables and "framework" in files:
-        refer("operators", "operators", "aicore_detail", "pynative_detail", host, "framework")
+        refer("operators", "operators", "aicore_detail", host, "framework")
     refer("aicpu", "aicpu", "aicpu" if "aicpu" in files else "aicpu_text")
     refer("flops", "flops", "flops_summary" if "flops_summary" in files else "flops")
     if not _WHOLE & tables.keys():

@@ -132,9 +132,11 @@ def _step_names(count: int) -> list[str]:
 def read_operator_types(reference: TableRef, columns: Sequence[str] | None, note: Note) -> pd.DataFrame | None:
     """aicore_intermediate_*_type.csv, pynative_op_intermediate_*_type.csv -> operator_types.
 
-    One step's average where the time is called execution_time, the whole profile where it is called total_time.
+    One step's average where the time is called execution_time, the whole profile where it is called total_time. Of
+    PyNative, which knows no steps, execution_time is the average of a call, over the whole profile.
 
-    `share` is the file's own percent: rows may have been left out of the file, so it can't be had from the rows.
+    `share` is the file's own percent: rows may have been left out of the file, so it can't be had from the rows. In
+    PyNative's file it is a part of the averages, of no meaning.
     """
     return _join([_operator_types(path, columns, note) for path in reference.paths])
 
@@ -158,6 +160,9 @@ def _operator_types(path: Path, columns: Sequence[str] | None, note: Note) -> pd
         note(str(path), text, ("operator_types",))
         total = total.where(count.notna())
     percent = numbers(frame, ("percent",), path, note)
+    each_call = path.name.startswith("pynative") and "execution_time" in frame
+    if each_call and count is not None:
+        total, percent = total * count, None
     if percent is not None and (unweighed := int((total.notna() & percent.isna()).sum())):
         text = f"{unweighed} of {len(frame)} operators have a time and no percent of it: cells were moved or lost"
         note(str(path), text, ("operator_types",))
@@ -166,7 +171,7 @@ def _operator_types(path: Path, columns: Sequence[str] | None, note: Note) -> pd
         "type": names, "core": "AI_CORE", "count": count, "total_us": total,
         "avg_us": None if count is None else total / count.where(count > 0),
         "share": _as_ratio(percent),
-        "steps": [1.0] * len(frame) if "execution_time" in frame else None,
+        "steps": [1.0] * len(frame) if "execution_time" in frame and not each_call else None,
     }  # fmt: skip
     sole = told_once(names.tolist(), str(path), "operator_types", note)
     usable = (total.notna() & (names != "")).to_numpy() & sole

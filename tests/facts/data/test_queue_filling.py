@@ -111,3 +111,32 @@ def test_passes_that_are_no_steps_divide_nothing(tmp_path: Path, passes: int) ->
     facts = recording(tmp_path, 30, 200, passes)
     assert facts.value("step.count", RUN) == 1
     assert facts.value("step.marked_count", RUN) == 200
+
+
+@pytest.mark.parametrize(("batches", "marks"), [(2, False), (16, False), (17, True)])
+def test_no_more_batches_than_a_queue_holds_mark_no_step(tmp_path: Path, batches: int, marks: bool) -> None:
+    """Nobody need have taken one while they were sent: their rate is the pipeline's own, not that of a step."""
+    sink(tmp_path, 500, 12, 100, batches)
+    found = times_of(tmp_path)
+    assert (found.step_us is not None) == marks and found.is_ahead != marks
+
+
+def test_a_device_that_keeps_the_sender_waiting_paces_few_batches_too(tmp_path: Path) -> None:
+    """Where the sending thread rests, the queue on the device is full: then the device takes what is sent."""
+    sink(tmp_path, 100, 4, 2, 12)
+    assert times_of(tmp_path).step_us == pytest.approx(100_000, rel=0.02)
+
+
+def test_batches_that_only_fill_a_queue_accuse_nobody(tmp_path: Path) -> None:
+    """A queue that is filled for the first time is low, and nobody waits for it: no operation is too slow for that, and
+    the recording has no steps."""
+    sink(tmp_path, 500, 1, 100, 2)
+    (tmp_path / "minddata_pipeline_raw_0.csv").write_text(
+        "op_id,op_type,num_workers,output_queue_size,output_queue_average_size,output_queue_length,"
+        "output_queue_usage_rate,sample_interval,parent_id,children_id\n"
+        "0,DataQueueOp,1,,,,,1000,,[1]\n1,GeneratorOp,1,[3],3.0,16,0.1875,1000,0,\n"
+    )
+    report = advise([tmp_path], load_rules())
+    assert report.summary.step_time_us is None and report.profile.recording != "training_steps"
+    assert not [f for f in report.findings if f.direction == "scheduling"]
+    assert any("than a queue holds" in problem.problem for problem in report.problems)

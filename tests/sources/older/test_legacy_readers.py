@@ -144,6 +144,28 @@ def test_types_whose_cells_moved_up_are_told_and_left_out(tmp_path: Path, cells:
     assert any(f"1 of 2 operators have a time and no {what}" in note for note in notes)
 
 
+def test_pynative_types_tell_the_average_of_a_call(tmp_path: Path) -> None:
+    """PyNative knows no steps: the table holds the whole profile, its percent weighs no calls, and nothing is of one
+    step."""
+    text = "op_type,execution_time,execution_frequency,percent\nCeil,200,6,90\nMatMul,20,192,10\n"
+    frame, notes = read("operator_types", tmp_path / "pynative_op_intermediate_0_type.csv", text)
+    assert dict(zip(frame["type"], frame["total_us"], strict=True)) == {"Ceil": 1.2e6, "MatMul": 3.84e6}
+    assert frame["avg_us"].tolist() == [2e5, 2e4] and frame[["share", "steps"]].isna().all(axis=None) and not notes
+    report = advise([tmp_path], load_rules(config=load_config(None)))
+    assert report.profile.recording != "training_steps" and report.summary.step_time_us is None
+    share = next(f for f in report.facts if f.name == "operator_type.compute_share" and f.subject.id == "MatMul")
+    assert share.value == pytest.approx(3.84 / 5.04)
+
+
+def test_fetching_a_batch_is_no_part_of_computing(tmp_path: Path) -> None:
+    """GetNext waits for data: of what computes it has no share, however long it takes."""
+    text = "op_type,execution_time,execution_frequency,percent\nGetNext,59,2,98\nMatMul,0.12,4,2\n"
+    (tmp_path / "pynative_op_intermediate_0_type.csv").write_text(text)
+    report = advise([tmp_path], load_rules(config=load_config(None)))
+    shares = {f.subject.id: f.value for f in report.facts if f.name == "operator_type.compute_share"}
+    assert shares == {"MatMul": pytest.approx(1)} and not report.problems
+
+
 @pytest.mark.parametrize("kind", ["NaN", "", "-"])
 def test_operators_without_a_type_are_told(tmp_path: Path, kind: str) -> None:
     """Every operator has one; a word for nothing would be the type of all of them."""

@@ -82,7 +82,7 @@ class Told:
 def recording_of(run: Run) -> Told:
     """What all ranks' files say together."""
     found = list(run.each(RECORDING).values())
-    batches = run.each(DATA_PIPELINE)
+    batches = [one for one in run.each(DATA_PIPELINE).values() if one.times is None or not one.times.is_ahead]
     if not found:
         if batches:
             return Told("training_steps", True, both("recording.batches"))
