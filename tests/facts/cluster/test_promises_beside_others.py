@@ -5,9 +5,9 @@ from __future__ import annotations
 from dataclasses import replace
 
 import pytest
+from clusters import judged
 
 from benchmarks.simulator import Fault, Scenario, simulate
-from tests.helpers.clusters import judged
 
 STAGES = Scenario(data=2, pipeline=4, micro_batches=8, layers=3, steps=4, seed=5)
 WHOLE = Scenario(data=8, layers=4, steps=4, seed=3)

@@ -4,7 +4,7 @@ import shutil
 from dataclasses import replace
 
 import pytest
-from clusters import PIPELINE, facts_of
+from clusters import PIPELINE, facts_of, judged
 
 from advisor.facts.cluster.pipeline.stages import _fitting
 from advisor.model import RUN, Subject
@@ -262,3 +262,15 @@ def test_ranks_of_each_stage_that_show_which_one_has_more_work(tmp_path):
     assert facts.value("stage.apart_ranks", heavy) == 2 and facts.value("stage.apart_ranks", light) == 0
     facts, _ = facts_of(replace(PIPELINE, faults=(Fault("slow_compute", 3, 0.5),)), tmp_path / "slow")
     assert facts.value("stage.apart_ranks", heavy) == 0  # rank 2 computes no longer than the first stage
+
+
+def test_layers_that_move_take_their_gradients_along(tmp_path):
+    """Reduced layer by layer, the gradients of five layers take longer than those of four: behind the first stage's
+    last backward pass nothing hides that."""
+    uneven = Scenario(
+        data=2, pipeline=2, layers=3, steps=4, micro_batches=4, kernel_us=300.0, gradient_mb_per_layer=60.0, buckets=9,
+        reduced_behind=True, seed=5, faults=(Fault("stage_imbalance", 0, 0.5),),
+    )  # fmt: skip
+    run, found = judged(uneven, tmp_path)
+    gained = run.step_us - simulate(replace(uneven, layers=4, faults=())).step_us
+    assert found["CLUS060"].saving.us == pytest.approx(gained, rel=0.08)

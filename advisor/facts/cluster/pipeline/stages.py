@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from bisect import bisect_left
+from collections import defaultdict
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
@@ -449,21 +450,42 @@ def _even_split(run: Run) -> list[Evened]:
 def moved_transfers(run: Run) -> dict[int, float]:
     """Meeting -> microseconds that it takes once the stages' work is even, where it is within a stage: what layers wait
     for goes with them. Of layers that a stage takes on the gradients are reduced there as well; what a stage that gives
-    layers saves of these is not known."""
+    layers saves of these is known only where gradients are reduced layer by layer."""
     step, found, layout = model(run), stages_of(run), partition(run)
     if step is None:
         return {}
     growth = {one.index: _growth(one, even) for one, even in zip(found, _even_split(run), strict=True)}
     told = {one.index for one in found if one.layers}
-    moved = {}
+    moved, reduced = {}, defaultdict[int, list[int]](list)
     for meeting, events in enumerate(step.members):
         within = {layout.stage.get(rank, -1) for rank in events}
         stage = min(within)
         if not len(within) == 1 < len(events) or stage not in growth:
             continue
         purpose = layout.purpose(next(iter(step.kinds[meeting].values())), step.group[meeting])
+        if purpose == "data":
+            reduced[stage].append(meeting)
         if purpose in _OF_LAYERS or (stage in told and growth[stage] > 1):
             moved[meeting] = step.pure[meeting] * growth[stage]
+    return moved | _moved_gradients(run, reduced)
+
+
+def _moved_gradients(run: Run, reduced: Mapping[int, Sequence[int]]) -> dict[int, float]:
+    """The same for gradients (stage -> their meetings) that are reduced layer by layer: in each stage at least as many
+    of one size as it has layers, beside what else it holds. Nothing where they are not."""
+    step, found = model(run), stages_of(run)
+    if step is None or not all(one.layers for one in found):
+        return {}
+    alike = {
+        stage: [each for each in meetings if 2 * step.pure[each] >= max(step.pure[one] for one in meetings)]
+        for stage, meetings in reduced.items()
+    }
+    a_layer = min((len(alike.get(one.index, ())) // one.layers for one in found if one.layers), default=0)
+    moved: dict[int, float] = {}
+    for one, even in zip(found, _even_split(run), strict=True):
+        if a_layer and one.layers and even.layers:
+            more = (even.layers - one.layers) * a_layer / len(alike[one.index])
+            moved |= {meeting: step.pure[meeting] * (1 + more) for meeting in alike[one.index]}
     return moved
 
 
