@@ -220,7 +220,8 @@ def _headline(top: Finding, step_us: float | None, findings: Sequence[Finding]) 
         if us > (1 + usual_error("replay")) * (top.saving.range_us or (0.0, top.saving.us))[1]:
             amounts = {"us": show(us, "us"), "share": show(us / step_us, "ratio")}
             said.append(both("summary.jointly", id=other.id, **amounts))
-    if (suspect := _larger_suspect(top, findings)) is not None:
+    suspect = _larger_suspect(top, findings)
+    if suspect is not None and suspect is not other:
         lost = suspect.saving or suspect.at_stake
         assert lost is not None
         about = both("summary.finding", title=suspect.title, about=_about(suspect.subject))
@@ -260,8 +261,11 @@ def _larger_suspect(top: Finding, findings: Sequence[Finding]) -> Finding | None
 def _hidden_behind(top: Finding, findings: Sequence[Finding]) -> Finding | None:
     """Another cause that gives clearly more once the leading one is repaired than alone: each hides the other."""
     roots = [
-        f for f in findings if f.role == Role.ROOT_CAUSE and f.saving is not None and f.saving.range_us is not None
+        f
+        for f in findings
+        if f.role == Role.ROOT_CAUSE or (f.role == Role.CONTRIBUTING and f.confidence is not Confidence.LOW)
     ]
+    roots = [f for f in roots if f.saving is not None and f.saving.range_us is not None]
     if not roots or roots[0].id != top.id:
         return None  # what others give is told after those above them
     after = {f.id: f.saving.after_others_us or 0.0 for f in roots[1:] if f.saving is not None}

@@ -213,6 +213,20 @@ def test_the_headline_tells_what_two_causes_that_hide_each_other_give_together(a
     assert ("Together with F2" in said and "120\xa0µs" in said) is told
 
 
+@pytest.mark.parametrize(("sure", "told"), [(Confidence.HIGH, True), (Confidence.LOW, False)])
+def test_a_cause_of_little_weight_by_itself_is_told_with_the_one_that_hides_it(sure, told):
+    """What it gives alone makes it a contribution; what both give is what the reader wants, if its evidence is good."""
+    first, second = (finding(n, us, Direction.SCHEDULING, "data") for n, us in ((1, 1.0), (2, 27.0)))
+    assert first.saving is not None and second.saving is not None
+    first = replace(first, saving=replace(first.saving, range_us=(0.5, 1.5), after_others_us=1.0))
+    second = replace(
+        second, role=Role.CONTRIBUTING, severity=Severity.LOW, confidence=sure,
+        saving=replace(second.saving, range_us=(20.0, 34.0), after_others_us=83.0),
+    )  # fmt: skip
+    said = summarise([first, second], [], facts(0.7, 0.2, 0.1)).headline.en
+    assert ("Together with F2" in said and "84\xa0µs" in said) is told
+
+
 def test_what_nothing_is_gained_by_is_not_severe():
     """A rank that waits because the others are slow is late by half the step, and on time it saves nothing."""
     late = finding(1, 500.0, Direction.SCHEDULING)
