@@ -131,11 +131,14 @@ def _outweighs(cause: Finding, symptom: Finding) -> bool:
 
 
 def _stands_alone(cause: Finding, other: Finding, kind: str) -> bool:
-    """Whether the other finding is a cause that loses, or shows lost, clearly more than this one: it is no symptom of
-    it."""
+    """Whether the other finding is a cause that loses, or shows lost, clearly more than this one, or that a replay says
+    to gain on other ranks with this one still there: it is no symptom of it."""
     lost = other.saving or other.at_stake
     if kind != "cause" or cause.saving is None or lost is None:
         return False
+    elsewhere = other.subject.ranks and not set(other.subject.ranks) & set(cause.subject.ranks)
+    if elsewhere and cause.subject.ranks and _removes(cause) and _removes(other) and lost.loses_us > 0:
+        return True
     return lost.loses_us * unowned_part(weak=True) > cause.saving.loses_us
 
 

@@ -54,6 +54,20 @@ def test_a_cause_that_shows_far_more_lost_is_no_symptom():
         assert found["ABSENT"].role is role
 
 
+def test_what_a_replay_gains_beside_a_cause_is_no_symptom_of_it():
+    """A host that is late before the step and experts in demand within it: mending the one leaves the other."""
+    slow = finding("SLOW", "slow-rank", saving=590, subject=Subject("rank", "5", (5,)))
+    for removes, rank, role in (("host", 1, Role.ROOT_CAUSE), ("", 1, Role.SYMPTOM), ("host", 5, Role.SYMPTOM)):
+        late = finding("HOST", "idle", saving=290, subject=Subject("rank", str(rank), (rank,)))
+        late = replace(late, saving=replace(late.saving, removes=removes))
+        found = roles(
+            [replace(slow, saving=replace(slow.saving, removes="compute")), late],
+            {"SLOW": (("idle", "any"),)},
+            {"SLOW": "cause", "HOST": "cause"},
+        )
+        assert found["HOST"].role is role
+
+
 def test_what_all_ranks_do_makes_no_rank_slow():
     """An operator on the AI CPU of one rank is why that rank is late; on all ranks it is not why one of them is."""
     slow = finding("SLOW", "slow-rank", saving=90, subject=Subject("rank", "5", (5,)))
