@@ -243,7 +243,7 @@ def read_columns(
     count = short = shifted = 0
     last_short, single = False, Once()
     if plain:
-        picked, count = [*plain.columns(positions)], len(plain.lines)
+        picked, count = plain.columns(positions), len(plain.lines)
     for row in rows:
         if once and not single.is_new(row):
             continue

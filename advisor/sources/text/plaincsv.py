@@ -1,7 +1,7 @@
 """CSV files just as programs write them: no quotes, as many cells in every line as in the heading, no row twice.
 
-Nearly all are. Every other one is left to `csvfiles`, which looks at each row and says what is wrong; both give the same
-cells.
+Nearly all are. Every other one is left to `csvfiles`, which looks at each row and says what is wrong; both give the
+same cells.
 """
 
 from __future__ import annotations
@@ -26,9 +26,9 @@ class Plain:
     heading: list[str]
     lines: list[str]
 
-    def columns(self, positions: Sequence[int]) -> list[list[str]]:
+    def columns(self, positions: Sequence[int]) -> list[list[str | None]]:
         """The cells of these columns."""
-        picked: list[list[str]] = [[] for _ in positions]
+        picked: list[list[str | None]] = [[] for _ in positions]
         for cells in self._cells():
             for column, position in zip(picked, positions, strict=True):
                 column += cells[position :: len(self.heading)]
