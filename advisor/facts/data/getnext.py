@@ -60,7 +60,7 @@ def _from_kernels(rank: Rank) -> GetNext | None:
     if timeline is None:
         return None
     kernels = timeline.kernels
-    named = np.array([_fetches(name) for name in kernels.names])[kernels.name]
+    named = kernels.named(_fetches)
     typed = np.array([_fetches(s.type) for s in kernels.signatures])[kernels.signature]
     known = kernels.start >= 0
     own = (named | typed) & known

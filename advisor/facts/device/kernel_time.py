@@ -91,12 +91,10 @@ def _place(rank: Rank) -> Timeline | None:
     if kernels is None:
         return None
     kinds = np.array([is_communication(s) for s in kernels.signatures])
-    collective = np.array([is_collective(name) for name in kernels.names], bool)
-    communication = kinds[kernels.signature] | collective[kernels.name]
+    communication = kinds[kernels.signature] | kernels.named(is_collective)
     bare = np.array([not s.core and not s.type for s in kernels.signatures])[kernels.signature]
     if bare.any():
-        named = np.array([bool(_COMMUNICATION_NAME.match(name)) for name in kernels.names])
-        communication = communication | (bare & named[kernels.name])
+        communication |= bare & kernels.named(lambda name: _COMMUNICATION_NAME.match(name) is not None)
     counted = not is_cut(rank, kernels) and not lacks_computing(rank, kernels, communication)
     timed = _are_timed(kernels)
     gapless = _is_whole(kernels, communication)

@@ -10,7 +10,7 @@ from __future__ import annotations
 import csv
 import re
 import sqlite3
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -87,6 +87,7 @@ class Kernels:
     """Kernels that stand there again, with the same start, length, name and stream."""
 
     _operators: tuple[list[str], Ints] | None = None
+    _kinds: tuple[list[str], Ints] | None = None
 
     def __len__(self) -> int:
         return len(self.duration)
@@ -108,6 +109,25 @@ class Kernels:
             codes = np.array([index.setdefault(operator_name(name), len(index)) for name in self.names], np.int64)
             self._operators = list(index), codes
         return self._operators
+
+    def kinds(self) -> tuple[list[str], Ints]:
+        """(kinds, kind of each name): of names that only numbers tell apart, the first. Each collective and each node
+        of a graph has numbers of its own, and nothing is told by them."""
+        if self._kinds is None:
+            index: dict[str, int] = {}
+            codes = [index.setdefault(_NUMBER.sub("0", name), len(index)) for name in self.names]
+            first: dict[int, str] = {}
+            for name, code in zip(self.names, codes, strict=True):
+                if name < first.setdefault(code, name):
+                    first[code] = name
+            self._kinds = [*first.values()], np.array(codes, np.int64)
+        return self._kinds
+
+    def named(self, says: Callable[[str], bool]) -> Mask:
+        """Which kernels bear a name of which this holds, whatever the numbers in it."""
+        kinds, of_name = self.kinds()
+        holds: Mask = np.array([*map(says, kinds)], bool)[of_name[self.name]]
+        return holds
 
 
 class _Texts(dict[str, int]):
@@ -418,6 +438,7 @@ def _is_moved(signatures: Sequence[Signature]) -> Mask:
     return np.array(odd, bool)
 
 
+_NUMBER = re.compile("[0-9]+")
 _STACK = re.compile(r"\r?\n|File \"|\.py[:(][0-9]")
 _STEP = re.compile(r"[_/#-]step[_#]?[0-9]+$", re.IGNORECASE)
 _NODE = re.compile(r"-op[0-9]+(?=/)")

@@ -9,7 +9,8 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from advisor.sources.text.csvfiles import match_columns, read_file, split_heading
+from advisor.sources.text import csvfiles
+from advisor.sources.text.csvfiles import match_columns, read_columns, read_file, split_heading
 from advisor.tables import MEMORY, MODULE_MEMORY, OPERATOR_MEMORY, STEPS, TABLES
 
 HEADING = "Step,Computing,Communication(Not Overlapped),Overlapped,Communication,Free"
@@ -212,6 +213,26 @@ def test_no_bytes_crash_the_reader(tmp_path, notes, data, head):
     notes.clear()
     frame = read(tmp_path, (HEADING.encode() + b"\n" if head else b"") + content, notes)
     assert list(frame.columns) == list(STEPS.names) if frame is not None else notes
+
+
+@settings(max_examples=300, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@given(
+    rows=st.lists(st.lists(st.sampled_from(["0", "1.5", "a b", "", " ", "x\t"]), min_size=3, max_size=3), min_size=1),
+    mark=st.sampled_from(["", '"', ",", "\n", "\r", "\x00", ";;;;", "é", "a,b,c\n", "   \n", "\n,,\n"]),
+    at=st.integers(0, 60), end=st.sampled_from(["\n", "\r\n"]), closed=st.booleans(), once=st.booleans(),
+)  # fmt: skip
+def test_rows_are_the_same_whichever_way_they_are_read(tmp_path, notes, rows, mark, at, end, closed, once):
+    """What is cut into columns as a whole is what the reader that looks at each row would have found and told."""
+    text = end.join(map(",".join, [["a", "b", "c"], *rows])) + end * closed
+    path = tmp_path / "file.csv"
+    path.write_bytes((text[:at] + mark + text[at:]).encode())
+    found = []
+    for plain in (csvfiles.read_plain, lambda path, once: None):
+        notes.clear()
+        with pytest.MonkeyPatch.context() as patch:
+            patch.setattr(csvfiles, "read_plain", plain)
+            found.append((read_columns(path, notes, lambda heading: [*range(len(heading))], once=once), [*notes]))
+    assert found[0] == found[1]
 
 
 @settings(max_examples=100, suppress_health_check=[HealthCheck.function_scoped_fixture])

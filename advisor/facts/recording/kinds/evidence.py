@@ -128,7 +128,7 @@ def reduce(rank: Rank) -> Recording | None:
     names, listed = _names_in_tables(rank)
     told |= _of_operators(rank, counts=told["cut"] or timeline is None)
     if kernels is not None:
-        names |= {*kernels.names, *(s.type for s in kernels.signatures)}
+        names |= {*kernels.kinds()[0], *(s.type for s in kernels.signatures)}
     names = _kinds(names)
     told["trains"] = any(map(trains, names)) or _ends_backward(rank)
     told["serves"] = min(filter(told_by("inference"), names), default="")
