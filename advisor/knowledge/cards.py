@@ -26,6 +26,13 @@ def peaks(card: str) -> Mapping[str, float]:
     return {kind: float(found[kind]) for kind in sorted({*KINDS.values()} & {*found})}
 
 
+def least_peak(card: str, kind: str) -> float:
+    """Operations per second of the card of this name; of the slowest that is listed where its variant is not known. 0
+    where no card tells this kind."""
+    told = (entry[kind] for entry in _known()["cards"].values() if kind in entry)
+    return float(peaks(card).get(kind) or min(told, default=0.0))
+
+
 def bandwidth(card: str) -> float:
     """Bytes per second of the device memory of the card of this name; those of the slowest that trains where its
     variant is not known, so that nobody is told to be faster than his card may be."""

@@ -165,6 +165,14 @@ KINDS = (
     kind("operator_type.patch_shape", "text", _TYPE, "input shapes of the costliest of them", needs="kernels"),
     kind("operator_type.patch_product", "text", _TYPE, "the product it is: rows × inner × columns", needs="kernels"),
     kind(
+        "operator_type.patch_by_card",
+        "bool",
+        _TYPE,
+        "no product of the recording tells how fast one is: half of "
+        "the card's peak stands for it, of the slowest card where it is not named",
+        needs="kernels",
+    ),
+    kind(
         "operator_type.slow_ratio",
         "ratio",
         _TYPE,

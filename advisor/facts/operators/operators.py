@@ -313,6 +313,7 @@ def _defects(subject: Subject, rows: dict[int, TypeRow], time: float, whole: flo
         )
         yield from fact("operator_type.patch_shape", subject, worst.shape)
         yield from fact("operator_type.patch_product", subject, worst.product)
+        yield from fact("operator_type.patch_by_card", subject, any(found.by_card for found in patches) or None)
     if any(row.aicpu_us for row in rows.values()):
         kinds = tuple(dict.fromkeys(k for row in rows.values() for k in row.aicpu_dtypes))
         yield from fact("operator_type.aicpu_dtypes", subject, ", ".join(kinds) or None)

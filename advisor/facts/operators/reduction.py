@@ -37,8 +37,8 @@ from advisor.facts.operators.patterns import (
     small_runs,
     tail_us,
 )
-from advisor.facts.operators.shapes.flops import SlowCase, convolved, slow_case
-from advisor.facts.operators.shapes.patches import Patches, patches_of, product_speeds
+from advisor.facts.operators.shapes.flops import SlowCase, slow_case
+from advisor.facts.operators.shapes.patches import Patches, patches_of, product_of, product_speeds
 from advisor.facts.operators.shapes.work import (
     FULL,
     REACH,
@@ -209,7 +209,7 @@ def reduce(rank: Rank) -> Operators | None:
     lonely = sums(cell, alone, len(types) * steps).reshape(shape)
     size = len(kernels.signatures)
     by_signature = sums(kernels.signature, None, size), sums(kernels.signature, kernels.duration, size)
-    convolves = any(map(convolved, kernels.signatures))  # else nobody asks how fast products are
+    convolves = any(map(product_of, kernels.signatures))  # else nobody asks how fast products are
     speeds = product_speeds(kernels.signatures, *by_signature) if convolves else {}
     members: dict[int, list[int]] = defaultdict(list)
     pair = np.unique(type_of * size + kernels.signature)
@@ -244,7 +244,7 @@ def reduce(rank: Rank) -> Operators | None:
             longest=tuple(longest.get(t, ())), aicpu_longest=tuple(on_aicpu.get(t, ())),
             patches=patches_of(
                 [kernels.signatures[s] for s in members[t]], by_signature[0][members[t]], by_signature[1][members[t]],
-                speeds, carries,
+                speeds, carries, str(rank.info.get("npu") or ""),
             ),
         )
         for t in chosen

@@ -231,7 +231,7 @@ class _Collector:
             np.concatenate(column) for column in zip(*self.parts, strict=True)
         )
         self.parts.clear()
-        signatures = [Signature(*text.split(MARK)) for text in self.signatures.index]
+        signatures = _without_cores_as_types([Signature(*text.split(MARK)) for text in self.signatures.index])
         order = np.argsort(start, kind="stable")
         work = ~np.array([orders_streams(each.core) for each in signatures], bool)
         if not work.all():
@@ -360,6 +360,13 @@ def _blocks(reference: TableRef, path: Path, note: Note) -> Iterable[tuple[Block
     if reference.reader == "kernels.db":
         return map(usable_columns, database_blocks(path, note, reference.options.get("device")))
     return map(usable_rows, _frames(reference, path, note))
+
+
+def _without_cores_as_types(signatures: list[Signature]) -> list[Signature]:
+    """The same without types where all of them only repeat the core: then names tell what kernels do."""
+    if any(each.type != each.core for each in signatures):
+        return signatures
+    return [replace(each, type="") for each in signatures]
 
 
 def load_kernels(rank: Rank) -> Kernels | None:

@@ -77,3 +77,14 @@ def test_a_timeline_tells_more_than_the_table(tmp_path: Path) -> None:
     (output / "trace_view.json").write_text(json.dumps(events))
     report = advise([tmp_path / "a"], load_rules(), Options())
     assert not [fact for fact in report.facts if fact.name.startswith("framework.")]
+
+
+@pytest.mark.parametrize(
+    ("name", "framework"), [("aten::slice", "pytorch"), ("c10d::allreduce_", "pytorch"), ("Cast-op1", "unknown")]
+)
+def test_operators_of_torch_tell_the_framework(tmp_path: Path, name: str, framework: str) -> None:
+    """Of tables without the folder that the profiler named, what the host called is PyTorch's own."""
+    _judged(tmp_path / "a", {(name, ""): (4, 20.0)})
+    (output,) = (tmp_path / "a").glob("*/ASCEND_PROFILER_OUTPUT")
+    loose = output.rename(tmp_path / "profiling")
+    assert advise([loose], load_rules(), Options()).profile.framework == framework

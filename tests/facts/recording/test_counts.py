@@ -41,3 +41,17 @@ def test_level_0_knows_conversions_by_the_names_of_their_kernels(tmp_path: Path)
     kinds = {subject.id: fact.value for subject, fact in facts.of("operator_type.category").items()}
     assert {name for name, kind in kinds.items() if kind == "conversion"} == {"TransData", "Cast", "Transpose"}
     assert {"MatMulV3", "aclnnMatmul"} < set(kinds)
+
+
+def test_types_that_only_repeat_the_core_are_none(tmp_path: Path) -> None:
+    """Writers that put the core under both headings tell the type as the name: the statistic finds its kernels."""
+    rows = [
+        f"{name},AI_CORE,AI_CORE,{100 * (2 * n + i)},50" for n in range(20) for i, name in enumerate(["MatMul", "Mul"])
+    ]
+    heading = "Name,Type,Accelerator Core,Start Time(us),Duration(us)"
+    (tmp_path / "kernel_details.csv").write_text("\n".join([heading, *rows]))
+    types = ["OP Type,Core Type,Count,Total Time(us)", "MatMul,AI_CORE,20,1000", "Mul,AI_CORE,30,1500"]
+    (tmp_path / "op_statistic.csv").write_text("\n".join(types))
+    report = measure([tmp_path], None, Options(jobs=1))
+    told = [problem.problem for problem in report.problems]
+    assert any("holds 10 kernels fewer" in text for text in told) and not any("contradicts" in text for text in told)

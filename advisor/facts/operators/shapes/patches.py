@@ -10,11 +10,14 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
+from math import prod
 
-from advisor.facts.operators.kinds import dtypes, moved_bytes
+from advisor.facts.operators.kinds import dtypes, is_cube, moved_bytes, shapes
 from advisor.facts.operators.shapes.flops import convolved
 from advisor.facts.operators.shapes.work import LAUNCH_US, matmul
 from advisor.knowledge.cards import KINDS as PRECISIONS
+from advisor.knowledge.cards import least_peak
+from advisor.knowledge.measuring import limit
 from advisor.sources.streams.kernels import Signature
 
 
@@ -29,6 +32,51 @@ class Patches:
     """Inputs of the costliest."""
     product: str
     """What it is as a product, rows × inner × columns."""
+    by_card: bool = False
+    """Whether no product of the recording tells how fast one is, and the slowest card stands for this one."""
+
+
+@dataclass(frozen=True)
+class Product:
+    """A convolution over separate patches as the product that it is; `padded` where a blocked layout fills the
+    channels up, and the inner dimension is no longer than this."""
+
+    rows: int
+    inner: int
+    columns: int
+    padded: bool = False
+
+    @property
+    def flop(self) -> int:
+        return 2 * self.rows * self.inner * self.columns
+
+    def __str__(self) -> str:
+        return f"{self.rows} × {'≤ ' * self.padded}{self.inner} × {self.columns}"
+
+
+def product_of(signature: Signature) -> Product | None:
+    """The product of a convolution over separate patches, in plain layouts or in blocks of channels; else None."""
+    found = convolved(signature)
+    if found is not None:
+        return Product(*found.as_product) if found.separate else None
+    return _of_blocks(signature) if "Conv" in signature.type and is_cube(signature) else None
+
+
+def _of_blocks(signature: Signature) -> Product | None:
+    """Of NC1HWC0 by FRACTAL_Z: the weights have a block for each point of the kernel, by which the windows' size tells
+    whether as many of them as there are results lie side by side."""
+    if [part.removeprefix("FORMAT_") for part in signature.input_formats.split(";")[:2]] != ["NC1HWC0", "FRACTAL_Z"]:
+        return None
+    inputs, outputs = shapes(signature.input_shapes) or (), shapes(signature.output_shapes) or ()
+    if len(inputs) < 2 or not outputs or [*map(len, (*inputs[:2], outputs[0]))] != [5, 4, 5]:
+        return None
+    (count, blocks, *size, block), weights, (images, _, *places, _) = inputs[0], inputs[1], outputs[0]
+    if images != count or not prod(places) or any(whole % place for whole, place in zip(size, places, strict=True)):
+        return None
+    window = prod(size) // prod(places)
+    if window < 2 or blocks * window != weights[0]:
+        return None
+    return Product(count * prod(places), weights[0] * block, weights[1] * weights[2], padded=True)
 
 
 def product_speeds(
@@ -47,21 +95,23 @@ def product_speeds(
 
 def patches_of(
     signatures: Iterable[Signature], counts: Iterable[float], totals: Iterable[float], speeds: Mapping[str, float],
-    carries: float,
+    carries: float, card: str = "",
 ) -> Patches | None:  # fmt: skip
-    """None where no convolution is over separate patches, or no product tells how fast it could be. The card's memory
-    `carries` so many bytes a second."""
+    """None where no convolution is over separate patches. Where no product tells how fast it could be, a part of the
+    `card`'s peak does, of the slowest where it is not named. Its memory `carries` so many bytes a second."""
     us = product_us = worst = 0.0
-    shape = product = ""
+    shape, product, by_card = "", "", False
     for signature, calls, took in zip(signatures, counts, totals, strict=True):
-        found = convolved(signature)
-        if found is None or not found.separate or not (speed := speeds.get(_precision(signature))):
+        found, precision = product_of(signature), _precision(signature)
+        measured = speeds.get(precision)
+        speed = measured or limit("patches", "of_peak") * least_peak(card, precision) / 1e6
+        if found is None or not speed:
             continue
         us += took
         product_us += calls * max(found.flop / speed, moved_bytes(signature) / carries * 1e6)
         if took > worst:
-            worst, shape, product = took, signature.input_shapes, " × ".join(map(str, found.as_product))
-    return Patches(us, product_us, shape, product) if us > 0 else None
+            worst, shape, product, by_card = took, signature.input_shapes, str(found), measured is None
+    return Patches(us, product_us, shape, product, by_card) if us > 0 else None
 
 
 def _precision(signature: Signature) -> str:

@@ -113,6 +113,8 @@ class Recording:
 
 
 RECORDING = Reduction("recording", Recording)
+_TORCH = ("aten::", "torch::", "autograd::", "c10d::")
+"""How PyTorch's operators and functions begin."""
 _TELLING = frozenset(
     ("steps", "step_phases", "cluster_phases", "kernels", "operator_types", "operators", "trace", "iterations")
 )
@@ -134,7 +136,7 @@ def reduce(rank: Rank) -> Recording | None:
     told["serves"] = min(filter(told_by("inference"), names), default="")
     told["server"] = next(filter(told_by("server_folder"), _folders(rank)), "")
     told["exchanges"] = any(map(told_by("gradient_exchange"), names))
-    told["framework"] = "mindspore" if any(map(told_by("mindspore"), names)) else ""
+    told["framework"] = "mindspore" if any(map(told_by("mindspore"), names)) else _framework_by_operators(rank)
     if kernels is None:
         told["named"] = bool(names) and (listed or not rank.has("operator_types"))
     else:
@@ -268,7 +270,14 @@ def _kinds(names: Iterable[str]) -> set[str]:
     return set({name.rstrip("_0123456789"): name for name in sorted(names, reverse=True)}.values())
 
 
+def _framework_by_operators(rank: Rank) -> str:
+    """By the table of the framework's operators, where neither folder nor settings name it."""
+    listed = rank.framework == "unknown" and rank.has("framework_operators")
+    frame = rank.read("framework_operators", ("name", "input_shapes", "self_us")) if listed else None
+    return "pytorch" if frame is not None and frame["name"].str.startswith(_TORCH, na=False).any() else ""
+
+
 def _framework(trace: Trace) -> str:
-    if any(name.startswith(("aten::", "torch::", "autograd::")) for _, name in trace.activities):
+    if any(name.startswith(_TORCH) for _, name in trace.activities):
         return "pytorch"
     return "mindspore" if any(process == "MindSpore" for process, _ in trace.activities) else ""

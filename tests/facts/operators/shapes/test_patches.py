@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from advisor.facts.operators.shapes.flops import convolved
-from advisor.facts.operators.shapes.patches import patches_of, product_speeds
+from advisor.facts.operators.shapes.patches import patches_of, product_of, product_speeds
 from advisor.sources.streams.kernels import Signature
 
 FAST = 1e18
@@ -55,7 +55,38 @@ def test_the_products_of_the_recording_tell_how_fast_patches_could_be() -> None:
     found = patches_of(rows, counts, times, product_speeds(rows, counts, times), FAST)
     assert found is not None and found.us == 40_000
     assert found.product_us == pytest.approx(2_000) and found.product == "1024 × 1176 × 1280"
-    assert patches_of(rows[:1], [2], [40_000.0], {}, FAST) is None
+    assert not found.by_card
+
+
+@pytest.mark.parametrize(("card", "flop_per_s"), [("", 3.5e13), ("Ascend910A", 1.28e14)])
+def test_without_products_the_card_bounds_what_one_takes(card: str, flop_per_s: float) -> None:
+    """Half of the card's peak, or of the slowest one's: what even that one does faster, no other card has to wait for.
+    A precision of which no card tells its peak leaves it open."""
+    found = patches_of([PATCHES], [2], [40_000.0], {}, FAST, card)
+    assert found is not None and found.by_card
+    assert found.product_us == pytest.approx(2 * 2 * 1024 * 1176 * 1280 / flop_per_s * 1e6)
+    single = conv((1024, 3, 2, 14, 14), (1280, 3, 2, 14, 14), (1024, 1280, 1, 1, 1), "FLOAT")
+    assert patches_of([single], [2], [40_000.0], {}, FAST) is None
+
+
+def blocked(data: str, weights: str, out: str) -> Signature:
+    formats, kinds = "NC1HWC0;FRACTAL_Z;NCHW", "FLOAT16;FLOAT16;FLOAT16"
+    return Signature("Conv2D", "AI_CORE", "dynamic", f"{data};{weights};1152", kinds, formats, out, "FLOAT16")
+
+
+@pytest.mark.parametrize(
+    ("call", "told"),
+    [
+        (blocked("3840,1,14,14,16", "196,72,16,16", "3840,72,1,1,16"), "3840 × ≤ 3136 × 1152"),
+        (blocked("2,1,224,224,16", "256,48,16,16", "2,48,14,14,16"), "392 × ≤ 4096 × 768"),
+        (blocked("2,4,56,56,16", "36,4,16,16", "2,4,56,56,16"), "None"),  # windows overlap
+        (blocked("2,4,56,56,16", "36,8,16,16", "2,8,28,28,16"), "None"),  # strides of two under kernels of three
+        (blocked("2,4,56,56,16", "4,8,16,16", "2,8,56,56,16"), "None"),  # a product as it is
+    ],
+)
+def test_patches_in_blocks_of_channels_are_products_too(call: Signature, told: str) -> None:
+    """The weights hold a block for each point of the kernel: as many as results leave of the input lie side by side."""
+    assert str(product_of(call)) == told
 
 
 def test_what_memory_limits_is_no_faster_as_a_product() -> None:
