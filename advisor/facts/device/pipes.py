@@ -43,6 +43,13 @@ def transfers(kernels: Kernels, members: Sequence[int]) -> float | None:
     return None if read is None or written is None else read + written
 
 
+def computing(kernels: Kernels, members: Sequence[int]) -> float | None:
+    """Busy part of a vector core's computing unit or of the cube, whichever is busier; None where the former was not
+    counted."""
+    ratios = dict(_ratios(kernels, members))
+    return max(ratios["vec_ratio"], ratios.get("mac_ratio", 0.0)) if "vec_ratio" in ratios else None
+
+
 def main_units_counted(kernels: Kernels, members: Sequence[int]) -> bool:
     """Whether the units that compute and those that read were counted on every kind of core that counters tell of: with
     one of them lost, the busiest of the rest tells no limit."""

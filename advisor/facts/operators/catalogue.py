@@ -229,6 +229,13 @@ KINDS = (
         formula="reading + writing unit of the vector cores, each a time-weighted mean of its counter",
         needs="kernels",
     ),
+    kind(
+        "operator_type.computing_ratio",
+        "ratio",
+        _TYPE,
+        "busy part of the unit that computes: the vector unit or the cube, whichever is busier",
+        needs="kernels",
+    ),
     kind("operator_type.mac_ratio", "ratio", _TYPE, "busy part of the cube unit", needs="kernels"),
     kind(
         "operator_type.aicpu_us",

@@ -44,6 +44,14 @@ KINDS = (
         needs="kernels",
     ),
     kind("operator_type.core_count", "count", "operator_type", "cores of the kind it runs on", needs="kernels"),
+    kind(
+        "operator_type.fewest_cores",
+        "count",
+        "operator_type",
+        "cores of the kind it runs on that the smallest card with such counters has, where its own number is not told",
+        formula="knowledge_base/measuring.yaml; counters of vector cores of their own, computing ones included",
+        needs="kernels",
+    ),
     kind("operator_type.blocks", "count", "operator_type", "blocks of its costliest kernel", needs="kernels"),
     kind(
         "operator_type.few_cores_share",
@@ -74,6 +82,7 @@ KINDS = (
 FEWEST_TYPES = limit("cores", "fewest_types")
 _CUBE = ("AI_CORE", "AI_CUBE", "MIX_AIC")
 _VECTOR = ("AI_VECTOR_CORE", "MIX_AIV")
+_FEWEST = ((_CUBE, limit("cores", "fewest_cube")), (_VECTOR, limit("cores", "fewest_vector")))
 
 
 @dataclass(frozen=True)
@@ -96,6 +105,8 @@ class _Use:
     longest_us: float = 0.0
     cores: int = 0
     blocks: int = 0
+    fewest: int = 0
+    """Cores of its kind that any card with such counters has; 0 where nothing tells."""
     paired_us: float = 0.0
     vectors: float = 0.0
     """Σ time × vector cores for each cube core, over the kernels of `paired_us` that use both."""
@@ -192,9 +203,18 @@ def reduce(rank: Rank) -> CoreUse | None:
             use.vectors += float(kernels.pipes[VECTOR_BLOCKS][index])
         if lasts[at] > use.longest_us:
             use.longest_us, use.cores, use.blocks = float(lasts[at]), int(of[at]), int(blocks[at])
+            use.fewest = 0 if use.cores else _fewest_cores(kernels, kernels.signatures[index].core)
     steps = max(len(timeline.windows.names), 1)
     columns = (("block_num", "duration_us"), ("block_num", "mix_block_num"))
     return CoreUse(types, steps, *((rank.source("kernels", *each),) for each in columns)) if types else None
+
+
+def _fewest_cores(kernels: Kernels, core: str) -> int:
+    """How many cores of this kind a card has at least that counts what its vector cores compute and carry: older cards,
+    and small ones, have no such counters."""
+    if not all(float(kernels.piped[pipe].sum()) > 0 for pipe in ("vec_ratio", "aiv_mte2_ratio")):
+        return 0
+    return next((int(count) for kinds, count in _FEWEST if core in kinds), 0)
 
 
 def _worst(found: Iterable[_Few | None]) -> _Few | None:
@@ -246,6 +266,7 @@ def measure(run: Run, facts: FactSet) -> Iterator[Fact]:
         if paired := sum(use.paired_us for _, use in parts):
             vectors = sum(use.vectors for _, use in parts) / paired
             yield from fact("operator_type.vectors_per_cube", subject, vectors, *parts[0][0].pairs)
+        yield from fact("operator_type.fewest_cores", subject, top.fewest or None, *sources)
         if not top.cores:
             continue
         few_us = sum(use.few_us for _, use in parts)

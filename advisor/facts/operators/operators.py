@@ -246,6 +246,7 @@ def _type_facts(
         yield from fact("operator_type.units_counted", subject, has_units, *source, samples=samples)
         yield from fact("operator_type.second_pipe_ratio", subject, top.second_ratio, *source, samples=samples)
         yield from fact("operator_type.transfer_ratio", subject, top.transfer_ratio, *source, samples=samples)
+        yield from fact("operator_type.computing_ratio", subject, top.computing_ratio, *source, samples=samples)
         yield from fact("operator_type.mac_ratio", subject, top.mac_ratio, *source, samples=samples)
         of_best = float(top.total_us.sum())
         by_memory = top.memory_us / of_best if top.memory_us and of_best else None

@@ -11,7 +11,7 @@ import numpy as np
 from advisor.basics.arrays import Floats, Ints, Mask
 from advisor.facts.base import Reduction
 from advisor.facts.device.kernel_time import alone_us, only_us, sums, sweep, timeline_of
-from advisor.facts.device.pipes import busiest_pipe, main_units_counted, second_pipe, transfers
+from advisor.facts.device.pipes import busiest_pipe, computing, main_units_counted, second_pipe, transfers
 from advisor.facts.operators.attention import between_products
 from advisor.facts.operators.kinds import (
     SLOW_DTYPES,
@@ -97,6 +97,8 @@ class TypeRow:
     float32_call: str = ""
     """Operator and input shapes that take most of the float32 time."""
     float32_dtypes: str = ""
+    computing_ratio: float | None = None
+    """Busy part of the unit that computes, vector or cube, whichever is busier."""
     memory_us: float = 0.0
     """Time of multiplications whose shapes move more bytes than the cube unit could work on meanwhile."""
     memory_idle_us: float = 0.0
@@ -370,7 +372,7 @@ def _row(
         memory_us=memory, memory_idle_us=memory_idle, at_memory_us=at_memory,
         bytes_per_s=1e6 * sized_bytes / sized_us if sized_us else None,
         memory_speed=min(1e6 * sized_bytes / sized_us / carries, 1.0) if sized_us else None,
-        units_counted=main_units_counted(kernels, members),
+        units_counted=main_units_counted(kernels, members), computing_ratio=computing(kernels, members),
         rest_mac_ratio=busiest_pipe(kernels, rest)[2] if rest else None,
         rest_shape=signatures[int(np.argmax(idle))].input_shapes if any(idle) else "",
     )  # fmt: skip
