@@ -3,12 +3,13 @@ several ranks wait in turn."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator, Sequence
 
 from advisor.basics.units import rank_list
 from advisor.facts.base import FactSet, Family, Run, fact, kind
 from advisor.facts.cluster.accounts import accounts
 from advisor.facts.collectives.exchanges import EXCHANGES
+from advisor.facts.collectives.parallelism import Partition, partition
 from advisor.facts.data.common_pace import common_pace
 from advisor.facts.data.loader_pace import pace_share
 from advisor.facts.device.course import COURSE
@@ -31,6 +32,10 @@ KINDS = (
          needs=_NEEDS),
     kind("loaders.alone_us", "us", "run", "what mending one of them gives at most", needs=_NEEDS),
     kind("loaders.ranks", "text", "run", "these ranks", needs=_NEEDS),
+    kind("rank.paced_wait_us", "us", "rank", "how long one of them waits for data per step, on average", needs=_NEEDS),
+    kind("host.paced_share", "ratio", "host", "share of its ranks that load whose loaders are among these",
+         needs=_NEEDS),
+    kind("host.paced_elsewhere_share", "ratio", "host", "the same of the ranks of other hosts", needs=_NEEDS),
     kind("loaders.pace_share", "ratio", "run",
          "part of the steps in which a loader that is behind sets the pace: whatever else is mended, the loop waits "
          "for it",
@@ -54,6 +59,22 @@ def measure(run: Run, facts: FactSet) -> Iterator[Fact]:
         yield from fact("loaders.several_us", RUN, pace.gain_us, *sources, samples=n)
         yield from fact("loaders.alone_us", RUN, float(pace.alone_us), *sources, samples=n)
         yield from fact("loaders.ranks", RUN, rank_list(pace.ranks), *sources, samples=n)
+        for rank, waits in pace.waits.items():
+            yield from fact("rank.paced_wait_us", Subject("rank", str(rank), (rank,)), float(waits.mean()), samples=n)
+        yield from _by_host(partition(run), [each.ranks[0] for each in loading], set(pace.ranks))
+
+
+def _by_host(layout: Partition, loading: Sequence[int], paced: Collection[int]) -> Iterator[Fact]:
+    """How many of the ranks that load are behind, on each host of those that are and elsewhere."""
+    hosts = {layout.host[rank] for rank in loading if rank in layout.host}
+    if len(hosts) < 2:
+        return
+    for host in sorted({layout.host[rank] for rank in paced if rank in layout.host}):
+        here, there = ([r for r in loading if (layout.host.get(r) == host) is same] for same in (True, False))
+        subject = Subject("host", host, tuple(sorted(r for r in layout.host if layout.host[r] == host)))
+        share, elsewhere = (sum(r in paced for r in ranks) / max(len(ranks), 1) for ranks in (here, there))
+        yield from fact("host.paced_share", subject, share, samples=len(here))
+        yield from fact("host.paced_elsewhere_share", subject, elsewhere, samples=len(there))
 
 
 FAMILIES = (

@@ -121,6 +121,24 @@ def test_whoever_is_last_in_a_step_its_loader_is_asked(tmp_path, monkeypatch):
     assert told["data-processing-bottleneck"].saving.us_per_step == pytest.approx(lost, rel=0.15)
 
 
+@pytest.mark.parametrize("late", [(4, 5, 6, 7), (1, 3)])
+def test_several_loaders_that_stall_once_are_named(tmp_path, monkeypatch, late):
+    """Those of all ranks of one host, or of some ranks: in one step alone each is waited for, and mending one of them
+    brings next to nothing."""
+    scenario = replace(LATE, data=8, ranks_per_host=4)
+    stall = 2.0 * simulate(scenario).step_us
+    waits = [
+        [(1.0, stall * (1 - 0.05 * rank / 8) if index == 4 and rank in late else 0.0, 0.0) for rank in range(8)]
+        for index in range(8)
+    ]
+    monkeypatch.setattr(physics._Course, "partial", lambda self: waits)
+    write_profile(simulate(scenario), tmp_path, trace=True)
+    told = _promised(tmp_path)
+    assert "step-jitter" not in told
+    assert told["data-starved-rank"].subject.ranks == late
+    assert told["data-starved-rank"].saving.us_per_step == pytest.approx(stall / 8, rel=0.15)
+
+
 def test_a_first_step_that_waits_for_its_batch_does_not_compile(tmp_path, monkeypatch):
     """The loader's workers start in the first step: it is told as a wait for data, not as compilation."""
     start = 4 * simulate(LATE).step_us
