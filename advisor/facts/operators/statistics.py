@@ -77,10 +77,11 @@ def from_statistics(rank: Rank) -> Operators | None:
     unknown = np.full(1, np.nan)
     # one fused update runs behind the other: here the sum is the time, and no names tell of an update that is not fused
     fused = [row for row in types.values() if is_fused_update(row.type)]
-    updates = [np.sum([r.total_us for r in fused], 0), np.sum([r.count for r in fused], 0)] if fused else [unknown] * 2
+    update_us = np.array([sum(total[row.type] for row in fused)]) if fused else unknown
+    updates = np.array([sum(count[row.type] for row in fused)]) if fused else unknown
     return Operators(
-        ("0",), dict(_most(types)), _operators(rank), (), np.array([compute]), unknown, unknown, *updates, unknown,
-        SmallRuns(unknown, unknown, unknown, "", 0), bool(fused), ", ".join(row.type for row in fused[:3]),
+        ("0",), dict(_most(types)), _operators(rank), (), np.array([compute]), unknown, unknown, update_us, updates,
+        unknown, SmallRuns(unknown, unknown, unknown, "", 0), bool(fused), ", ".join(row.type for row in fused[:3]),
         (rank.source(table, "type", "total_us"),), has_shapes=False, averaged=averaged,
         executions=0 if averaged or executions == 1 else executions,
     )  # fmt: skip
