@@ -14,7 +14,7 @@ import numpy as np
 
 from advisor.basics.units import show
 from advisor.facts.device.kernel_time import is_communication
-from advisor.facts.operators.kinds import AICPU_CORES, dtypes, is_conversion, is_cube, is_fetch
+from advisor.facts.operators.kinds import AICPU_CORES, dtypes, is_conversion, is_cube, is_fetch, is_fused_update
 from advisor.facts.operators.patterns import MOST, SmallRuns
 from advisor.facts.operators.reduction import OperatorRow, Operators, TypeRow, call_text
 from advisor.facts.operators.shapes.work import FULL as FLOAT32
@@ -52,7 +52,7 @@ def from_statistics(rank: Rank) -> Operators | None:
     of_one = bool("steps" in frame and (frame["steps"] == 1).all())
     executions = 1 if of_one else executions_of_table(rank)
     averaged = of_one or (table == "operators" and executions == 1)
-    extra = _aicpu_rows(rank) if averaged else {}
+    extra = _aicpu_rows(rank, executions) if averaged or executions > 1 else {}
     for name, (times, us) in extra.items():
         total[name] += us
         count[name] += times
@@ -75,9 +75,13 @@ def from_statistics(rank: Rank) -> Operators | None:
         compute -= sum(total[name] - extra.get(name, (0, 0.0))[1] for name in idle)
     types |= _collectives(rank, types) if table == "operator_types" else {}
     unknown = np.full(1, np.nan)
+    # one fused update runs behind the other: here the sum is the time, and no names tell of an update that is not fused
+    fused = [row for row in types.values() if is_fused_update(row.type)]
+    update_us = np.array([sum(total[row.type] for row in fused)]) if fused else unknown
+    updates = np.array([sum(count[row.type] for row in fused)]) if fused else unknown
     return Operators(
-        ("0",), dict(_most(types)), _operators(rank), (), np.array([compute]),
-        unknown, unknown, unknown, unknown, unknown, SmallRuns(unknown, unknown, unknown, "", 0), False, "",
+        ("0",), dict(_most(types)), _operators(rank), (), np.array([compute]), unknown, unknown, update_us, updates,
+        unknown, SmallRuns(unknown, unknown, unknown, "", 0), bool(fused), ", ".join(row.type for row in fused[:3]),
         (rank.source(table, "type", "total_us"),), has_shapes=False, averaged=averaged,
         executions=0 if averaged or executions == 1 else executions,
     )  # fmt: skip
@@ -128,14 +132,16 @@ def _tell_apart(rank: Rank, of_types: float) -> None:
         rank.note(file, text + ("are missing" if single < of_types else f"of {types} are missing"))
 
 
-def _aicpu_rows(rank: Rank) -> dict[str, tuple[float, float]]:
-    """AI CPU operator -> (calls, microseconds) per step; empty where the number of steps is not told."""
+def _aicpu_rows(rank: Rank, executions: int) -> dict[str, tuple[float, float]]:
+    """AI CPU operator -> (calls, microseconds) of what the other table sums up: so many executions, all that were
+    recorded, or one step; empty where the number of steps is not told."""
     frame = aicpu_of(rank)
-    phases = rank.read("step_phases") if rank.has("step_phases") else None
-    if frame is None or phases is None or not len(phases):
+    phases = rank.read("step_phases") if rank.has("step_phases") and executions == 1 else None
+    steps = 1 if executions > 1 else 0 if phases is None else len(phases)
+    if frame is None or not steps:
         return {}
     usable = frame[frame["total_us"].notna() & (frame["total_us"] > 0)]
-    sums = usable.groupby("name")["total_us"].agg(["count", "sum"]) / len(phases)
+    sums = usable.groupby("name")["total_us"].agg(["count", "sum"]) / steps
     return {str(name): (float(times), float(us)) for name, times, us in sums.itertuples()}
 
 

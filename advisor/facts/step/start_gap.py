@@ -9,8 +9,9 @@ are none, ranks of one job do, whose steps are of one length; else the row befor
 idles as long as the others: then they idle within their steps, and their waits are not known.
 
 Here every step owns the wait before it. The first recorded step follows nothing that was recorded: its wait is taken
-to be what the steps after it show, and a lone step is left as its table tells it, unless the ranks' waits are what
-makes their steps one as long as the other.
+to be what the steps after it show; where half of these and more wait far longer than the rest, nobody knows which it
+is like, and it is left out. A lone step is left as its table tells it, unless the ranks' waits are what makes their
+steps one as long as the other.
 """
 
 from __future__ import annotations
@@ -155,6 +156,34 @@ def _from_kernels(one: StepTimes, course: Course | None) -> Floats | None:
         preparing = np.maximum(np.nan_to_num(one.phases["preparing"]), 0.0)
         unknown = np.minimum(unknown, preparing + float(np.median(np.maximum(gap - preparing, 0.0)[known])))
     return np.where(known, gap, unknown)
+
+
+def without_unknown_wait(
+    times: dict[int, StepTimes], settled: Mapping[int, StepTimes], frameworks: Mapping[int, str]
+) -> dict[int, StepTimes]:
+    """Without the first recorded step where its wait may be either short or long: the mean of the others is what was
+    recorded. On all ranks or none, for they are compared in the same steps."""
+    for rank, one in times.items():
+        before = settled.get(rank)
+        opens = before is not None and before.steps[0] == one.steps[0]
+        if not opens or is_host_window(one, frameworks.get(rank, "unknown")) or not _is_of_either_kind(one):
+            return times
+    reason = "the wait before it was not recorded, and the others wait differently long"
+    return {rank: one.without(one.steps[:1], reason) for rank, one in times.items()}
+
+
+def _is_of_either_kind(one: StepTimes) -> bool:
+    """Whether the first step, which follows none, may have waited as long as one half of the others or as the rest of
+    them, which wait far less: a loader whose workers deliver together serves every other step at once."""
+    gap, limits = one.phases.get("start_gap"), section("start_gap")
+    if gap is None or one.gap_from not in _GAPS or len(gap) <= limits["rows"]:
+        return False
+    known = np.sort(gap[1:])
+    jump = int(np.argmax(np.diff(known))) + 1
+    small, large = known[:jump], known[jump:]
+    apart = large[0] - small[-1] > max(np.ptp(small), np.ptp(large), limits["telling_share"] * float(one.time.mean()))
+    both = len(large) > 1 and len(small) <= len(large)
+    return bool(apart and both and small[-1] < limits["now_and_then"] * large[0])
 
 
 def _usual(gap: Floats) -> float:

@@ -31,7 +31,7 @@ from advisor.facts.step.odd_ends import (
     without_short_start,
     without_warm_up,
 )
-from advisor.facts.step.start_gap import settle
+from advisor.facts.step.start_gap import settle, without_unknown_wait
 from advisor.facts.step.tables import from_kernels
 from advisor.facts.step.times import STEPS, StepTimes
 from advisor.facts.step.whole_recording import by_batch
@@ -56,8 +56,8 @@ def steady(run: Run) -> dict[int, StepTimes]:
         if believed and (found := from_kernels(reduction)) is not None:
             times[rank] = found
     times = _told_apart(run, {rank: _named(t, courses.get(rank)) for rank, t in times.items()})
-    times = settle(without_short_start(times, frameworks), courses, frameworks)
-    times = {rank: _fetching_idle(one, courses.get(rank)) for rank, one in times.items()}
+    settled = settle(without_short_start(times, frameworks), courses, frameworks)
+    times = {rank: _fetching_idle(one, courses.get(rank)) for rank, one in settled.items()}
     times = by_batch(times, run.each(DATA_PIPELINE), run.each(GET_NEXT), run.each(KERNEL_STEPS))
     times = without_evaluation(times, courses, run.ranks)
     times = on_all({rank: without_cut_start(t, courses.get(rank)) for rank, t in times.items()})
@@ -71,7 +71,7 @@ def steady(run: Run) -> dict[int, StepTimes]:
         rank: t if rank in moved else without_drain(t, courses.get(rank), frameworks.get(rank, "unknown"))
         for rank, t in ended.items()
     }
-    return dict(sorted(on_all(ended).items()))
+    return dict(sorted(without_unknown_wait(on_all(ended), settled, frameworks).items()))
 
 
 @computed

@@ -399,6 +399,32 @@ def test_older_tables_hold_one_step_and_name_inputs_and_the_ai_cpu(tmp_path: Pat
     assert facts.value("operator_type.aicpu_us", Subject("operator_type", "GetNext")) is None
 
 
+def test_sums_of_several_executions_hold_the_ai_cpu_and_a_fused_update(tmp_path: Path) -> None:
+    """Older tables that add up the steps say how many: the AI CPU's calls are of as many, and an optimizer of one
+    kernel for each tensor is no optimizer of separate operations."""
+    names = ["MatMul-op1", "MatMul-op2", "ApplyAdamW-op3", "ApplyAdamW-op4"]
+    rows = [f"Default/net/{name},{4.0 if 'MatMul' in name else 1.0},5" for name in names]
+    (tmp_path / "aicore_intermediate_0_detail.csv").write_text(
+        "\n".join(["full_kernel_name,execution_time,execution_frequency", *rows]) + "\n"
+    )
+    aicpu = [f"{n},Unique,1.5,0.1,1.4,{n * 100},{n * 100 + 3}" for n in range(5)]
+    head = "serial_number,kernel_type,total_time,dispatch_time,execution_time,run_start,run_end"
+    (tmp_path / "aicpu_intermediate_0.csv").write_text("\n".join([head, *aicpu]) + "\n")
+    ends = [(n * 12 * 10**5, (n + 1) * 12 * 10**5) for n in range(5)]
+    steps = [f"{n},{a},{b},{b - a},{a},{a + 9},0,995000,205000" for n, (a, b) in enumerate(ends)]
+    head = "step_num,start_point,end_point,total,fp_point,bp_point,iteration_interval,fp_and_bp,tail"
+    (tmp_path / "step_trace_raw_0_detail_time.csv").write_text("\n".join([head, *steps]) + "\n")
+    report = advise([tmp_path], load_rules(), Options(jobs=1))
+    facts = {(fact.name, fact.subject.id): fact.value for fact in report.facts}
+    assert facts["operator_type.aicpu_us", "Unique"] == pytest.approx(1500)
+    assert facts["operators.compute_us", "run"] == pytest.approx(11_500)
+    assert facts["operators.update_fused", "run"] is True
+    assert facts["operators.update_us", "run"] == pytest.approx(2000)
+    assert facts["operators.update_count", "run"] == pytest.approx(2)
+    (told,) = [each for each in report.findings if each.verdict == "update-tail-slow"]
+    assert told.rule == "COMP072" and told.saving is None
+
+
 def test_a_type_whose_core_is_lost_is_no_vector_operator(tmp_path: Path) -> None:
     """What kind of work it is, is unknown where the table tells the cores of others; a name tells a matrix product."""
     rows = [

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from advisor.facts.device.course import reduce_course
 from advisor.facts.step.from_kernels import reduce
-from advisor.facts.step.start_gap import _usual, settle
+from advisor.facts.step.start_gap import _usual, settle, without_unknown_wait
 from advisor.facts.step.times import StepTimes
 from advisor.model import RUN
 from advisor.pipeline import Options, measure
@@ -99,6 +99,26 @@ def test_a_pause_behind_every_few_steps_is_counted_as_often_as_it_was_recorded(s
 def test_the_first_step_waits_as_the_others_usually_do(waits, first):
     """Waits of any length have a middle; pauses behind some steps and next to none behind others have not."""
     assert _usual(np.array([np.nan, *waits])) == first
+
+
+@pytest.mark.parametrize(
+    ("waits", "kept"),
+    [([1, 68, 1, 62], 4), ([68, 1, 62], 3), ([60, 1, 61, 62], 4), ([1, 1, 1, 62], 5), ([50, 49, 52, 51], 5)],
+)
+def test_a_first_step_that_may_have_waited_long_or_not_is_no_sample(waits, kept):
+    """Loader workers that deliver together serve every other step at once: what nobody recorded before the first one is
+    neither of the two, and the mean is that of the waits that were recorded. A pause now and then is not usual."""
+    count = len(waits) + 1
+    names = tuple(str(1 + i) for i in range(count))
+    course = Course(names, np.array([np.nan, *waits], float), np.full(count, 90.0), np.full(count, 100.0))
+    table = rank(np.full(count, 900.0), free=[*waits, 0], steps=count)
+    settled = settle({0: table}, {0: course}, {0: "pytorch"})
+    (found,) = without_unknown_wait(settled, settled, {0: "pytorch"}).values()
+    assert len(found.steps) == kept
+    later = {0: settled[0].without(["1"], "warm-up")}
+    assert without_unknown_wait(later, settled, {0: "pytorch"}) == later
+    if kept == len(waits):
+        assert found.time.mean() == pytest.approx(100 + np.mean(waits)) and found.excluded[0][0] == "1"
 
 
 def test_kernels_tell_the_wait_where_the_table_has_no_column_for_it():
