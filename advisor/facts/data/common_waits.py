@@ -59,8 +59,8 @@ def measure(run: Run, facts: FactSet) -> Iterator[Fact]:
         yield from fact("loaders.several_us", RUN, pace.gain_us, *sources, samples=n)
         yield from fact("loaders.alone_us", RUN, float(pace.alone_us), *sources, samples=n)
         yield from fact("loaders.ranks", RUN, rank_list(pace.ranks), *sources, samples=n)
-        for rank, waits in pace.waits.items():
-            yield from fact("rank.paced_wait_us", Subject("rank", str(rank), (rank,)), float(waits.mean()), samples=n)
+        for rank, each in pace.waits.items():
+            yield from fact("rank.paced_wait_us", Subject("rank", str(rank), (rank,)), float(each.mean()), samples=n)
         yield from _by_host(partition(run), [each.ranks[0] for each in loading], set(pace.ranks))
 
 
