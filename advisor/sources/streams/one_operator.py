@@ -52,6 +52,10 @@ _AS_SLOW = 0.95
 """A block that takes this part of the slowest one's time is one of those that the operator waits for."""
 _LEAST_ISSUED, _MOST_WAITED = 0.25, 0.5
 """Parts of a scalar unit's time: where it hardly issues instructions it waits, and so it does where that is booked."""
+_WELL_TOLD, _ROUNDED = 0.01, 0.001
+"""Times and shares have six decimals: of such a size both are told to a thousandth."""
+_SEVERAL = 3
+"""Units that agree on what their shares are of; two might by chance."""
 _GENERIC = re.compile(
     r"[0-9]+|OPPROF_.*|raw|default|reports?|op|profile?|output|artifacts|"
     r"perf|perfs|performance|docs|results?|"
@@ -124,10 +128,14 @@ def read_launches(path: Path, note: Note) -> Iterator[Launch]:
         if slowest <= 0:
             note(str(path), "tells no time of any block: how long the operator took is unknown")
             return
-        note(str(path), f"{BASIC}.csv is missing: the operator's name is unknown, and its slowest block tells its time")
+        whole, name = _whole_time(rows.get(PIPES, []), slowest), _name_of(path)
+        tells = "slowest block tells" if whole is None else "units' shares tell"
+        called = "is called by its folder's name" if name else "has no name"
+        note(str(path), f"{BASIC}.csv is missing: the operator {called}, and its {tells} its time")
         cores = {str(row.get("sub_block_id", ""))[:4].lower() for row in told}
         core = "MIX_AIC" if {"cube", "vect"} <= cores else "AI_CORE" if "cube" in cores else "AI_VECTOR_CORE"
-        yield Launch(_name_of(path) or f"unnamed_{core}_{blocks}_blocks", core, slowest, blocks, rows, timed=False)
+        name, timed = name or f"unnamed_{core}_{blocks}_blocks", whole is not None
+        yield Launch(name, core, whole or slowest, blocks, rows, timed=timed)
         return
     for row in summary or _rows(path, note):
         duration = _number(row.get("Task Duration(us)"))
@@ -304,6 +312,20 @@ def _busy(row: Row, ratio: str) -> float | None:
     time = _number(row.get(ratio.replace("_ratio", "_time(us)")))
     block = _number(row.get(f"{ratio[:3]}_time(us)"))
     return _number(row.get(ratio)) if time is None or not block else min(max(time / block, 0.0), 1.0)
+
+
+def _whole_time(rows: Sequence[Row], slowest: float) -> float | None:
+    """How long the operator took, where the file divides by that: the time of each unit by its share is one and the
+    same in all blocks, and longer than the slowest of them. None where it does not tell."""
+    found = [
+        time / share
+        for row in rows for names in _RATIOS.values() for name in names
+        if (share := _number(row.get(name))) and (time := _number(row.get(name.replace("_ratio", "_time(us)"))))
+        and min(share, time) >= _WELL_TOLD
+    ]  # fmt: skip
+    whole = sum(found) / len(found) if len(found) >= _SEVERAL else 0.0
+    agree = all(abs(each - whole) <= _ROUNDED * whole for each in found)
+    return whole if agree and whole * (1 - _ROUNDED) > slowest else None
 
 
 def _of_slowest(rows: Sequence[Row], names: Sequence[str]) -> float | None:

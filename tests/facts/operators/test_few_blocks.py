@@ -24,7 +24,7 @@ def test_counters_of_vector_cores_tell_that_a_card_has_many(tmp_path, counted, c
     cores of a kind do not count so."""
     said = said_of_launch(tmp_path, f"{HEADING},{counted}", ROW.format(core=core, blocks=blocks, counters=counters))
     assert told in said.message.en and ("blocks;" in said.message.en) == bool(told)
-    assert ("First split the work" in said.remedies[0].action.en) == bool(told)
+    assert ("Split the work" in said.remedies[0].action.en) == bool(told)
 
 
 @pytest.mark.parametrize(("vector", "copies"), [(0.0, True), (0.05, False)])

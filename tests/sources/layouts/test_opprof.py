@@ -77,6 +77,26 @@ def _summarise(folder: Path, **told: object) -> None:
     (folder / "HardwareInfo.jsonl").write_text(json.dumps(cores) + "\n")
 
 
+@pytest.mark.parametrize(("bases", "us"), [((9.0, 9.0), 9.0), ((5.0, 6.0), 6.0), ((9.0, 11.0), 6.0)])
+def test_what_shares_are_of_tells_how_long_the_launch_took(
+    tmp_path: Path, bases: tuple[float, float], us: float
+) -> None:
+    """Where all units' shares are of one time that is longer than any block, that is the launch's. Shares of each
+    block's own time, or of times that differ, tell no more than the slowest block."""
+    units = (("aiv_vec", 0.31), ("aiv_scalar", 1.34), ("aiv_mte2", 1.41), ("aiv_mte3", 0.43))
+    heading = ",".join(f"{unit}_time(us),{unit}_ratio" for unit, _ in units)
+    rows = [
+        f"{n},vector0,{block}," + ",".join(f"{time:.6f},{time / base:.6f}" for _, time in units)
+        for n, (block, base) in enumerate(zip((5.0, 6.0), bases, strict=True))
+    ]
+    folder = tmp_path / "add_custom"
+    folder.mkdir()
+    (folder / "PipeUtilization.csv").write_text(
+        "\n".join([f"block_id,sub_block_id,aiv_time(us),{heading}", *rows]) + "\n"
+    )
+    assert _value(folder, "operator_type.average_us", "add_custom") == pytest.approx(us, rel=1e-3)
+
+
 def test_a_summary_stands_for_the_basic_file(tmp_path: Path) -> None:
     """summary.jsonl names the operator and its 9.5 us; HardwareInfo.jsonl tells that two of 16 cores worked."""
     folder = _launch(tmp_path / "result", "x", 9, [(4.2, 0.1, 0.7), (4.5, 0.1, 0.7)])
