@@ -204,6 +204,8 @@ class Saving:
     """How many these are, where one alone loses it."""
     without_absent_us: float | None = None
     """The most that it gives where ranks without a profile, which the step waits for, do not have the same cause."""
+    keeping_up_us: float | None = None
+    """What it gives once the data loader keeps up, where that is behind and takes a part of it back."""
 
     @property
     def us(self) -> float:

@@ -19,6 +19,7 @@ from advisor.engine.concluding.evidence import missing_evidence, needless
 from advisor.engine.concluding.findings import Draft, build
 from advisor.engine.concluding.gathered import members_of, stages_of
 from advisor.engine.concluding.joint import Joint, tell_jointly
+from advisor.engine.concluding.paced import at_the_loaders_pace
 from advisor.engine.concluding.roots import assign_roles, merge
 from advisor.engine.concluding.summary import summarise
 from advisor.engine.concluding.without_steps import tell_of_recording
@@ -111,15 +112,16 @@ def decide(
     done, name, problems = _judged(rules, facts, catalogue, list(given), engine)
     owned = frozenset(rule.id for rule in rules.rules if rule.owned)
     together = frozenset(rule.id for rule in rules.rules if rule.together)
+    merged = merge(
+        done.findings,
+        frozenset(rule.id for rule in rules.rules if rule.general),
+        {subject: fact.value for subject, fact in facts.of("rank.alike").items() if isinstance(fact.value, tuple)},
+        together,
+        stages_of(facts),
+        owned,
+    )
     findings = assign_roles(
-        merge(
-            done.findings,
-            frozenset(rule.id for rule in rules.rules if rule.general),
-            {subject: fact.value for subject, fact in facts.of("rank.alike").items() if isinstance(fact.value, tuple)},
-            together,
-            stages_of(facts),
-            owned,
-        ),
+        at_the_loaders_pace(merged, facts),
         {r.id: tuple((e.verdict, e.on) for e in r.explains) for r in rules.rules},
         {r.id: r.kind for r in rules.rules},
         {subject.id: str(fact.value) for subject, fact in facts.of("operator.type").items()},

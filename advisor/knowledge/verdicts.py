@@ -24,6 +24,14 @@ class VerdictWord:
     """It only says where to look: without time that may be won back, nothing is known to be wrong."""
     waits: bool = False
     """What it costs the device waits, whatever its direction: nothing of it is computed."""
+    loads: bool = False
+    """Batches come late: until they do not, what else is mended only lengthens the wait for them."""
+
+
+def is_of_loading(verdict: str) -> bool:
+    """Whether such a cause makes batches come late."""
+    word = verdict_words().get(verdict)
+    return word is not None and word.loads
 
 
 def only_waits(verdict: str) -> bool:
@@ -45,6 +53,7 @@ def verdict_words() -> dict[str, VerdictWord]:
             entry.get("of_run", False),
             entry.get("points", False),
             entry.get("waits", False),
+            entry.get("loads", False),
         )
         for word, entry in data.items()
     }

@@ -14,6 +14,7 @@ from statistics import median
 
 from advisor.basics.errors import UsageError
 from advisor.engine.concluding.gathered import at_once, stages_of
+from advisor.engine.concluding.paced import kept_up, taken_back
 from advisor.facts.account.spending import USEFUL, spend
 from advisor.facts.base import FactSet, Run
 from advisor.facts.cluster.whatif import Cure, affordable, events, joint_saving, new_shares
@@ -151,7 +152,11 @@ class Gains:
         """What ranks at hand can gain for certain, where the step waits for others: not what lies before that wait."""
 
     def of(self, chosen: Sequence[Finding]) -> float:
-        """All of them repaired: what a replay sees jointly, the rest part by part."""
+        """All of them repaired: what a replay sees jointly, the rest part by part, less what a loader takes back."""
+        gained = self._kept_up([kept_up(f) for f in chosen])
+        return gained - taken_back(chosen, gained)
+
+    def _kept_up(self, chosen: Sequence[Finding]) -> float:
         replayed = [f for f in chosen if f.saving and f.saving.removes]
         evened = any(f.saving and f.saving.removes not in ("", "links") for f in replayed)
         lost_us = self.lost_evenly_us if evened else self.lost_us

@@ -11,7 +11,7 @@ from advisor.facts.cluster.accounts import accounts
 from advisor.facts.collectives.exchanges import EXCHANGES
 from advisor.facts.collectives.parallelism import Partition, partition
 from advisor.facts.data.common_pace import common_pace
-from advisor.facts.data.loader_pace import pace_share
+from advisor.facts.data.loader_pace import held_share, pace_share
 from advisor.facts.device.course import COURSE
 from advisor.facts.host.timeline import IDLE
 from advisor.facts.step.times import STEPS
@@ -41,6 +41,11 @@ KINDS = (
          "for it",
          formula="steps from one wait of 1 ms and more for a loader with workers to the next of the same rank, four "
                  "batches later at most", needs="trace"),
+    kind("loaders.held_share", "ratio", "run",
+         "part of the gain of other repairs that a loader which is behind takes back: the loop waits for its batch by "
+         "as much longer",
+         formula="steps since each wait for a loader that fetches ahead, back to the last one, four at most ÷ all "
+                 "steps; of waits of a twentieth of the step and more", needs="trace"),
 )  # fmt: skip
 
 
@@ -48,11 +53,12 @@ def measure(run: Run, facts: FactSet) -> Iterator[Fact]:
     """The wait that is left where the ranks that wait longer wait as the others do, and what several cost in turn."""
     subjects = [Subject("rank", str(rank.rank), (rank.rank,)) for rank in run.ranks]
     loading = [each for each in subjects if (facts.number("rank.stage", each) or _FIRST) == _FIRST]
-    waits = [facts.number("timeline.loader_idle_us", each) for each in loading]
+    waits = [facts.number("timeline.loader_idle_us", subject) for subject in loading]
     known = [us for us in waits if us is not None]
     if len(known) > 1 and len(known) == len(waits):
         yield from fact("timeline.loader_common_us", RUN, min(known), samples=len(known))
     yield from fact("loaders.pace_share", RUN, pace_share(run))
+    yield from fact("loaders.held_share", RUN, held_share(run))
     pace, balance = common_pace(run), accounts(run)
     if pace is not None and balance is not None:
         sources, n = balance.sources.get(pace.ranks[0], ()), len(pace.gains)
@@ -61,7 +67,7 @@ def measure(run: Run, facts: FactSet) -> Iterator[Fact]:
         yield from fact("loaders.ranks", RUN, rank_list(pace.ranks), *sources, samples=n)
         for rank, each in pace.waits.items():
             yield from fact("rank.paced_wait_us", Subject("rank", str(rank), (rank,)), float(each.mean()), samples=n)
-        yield from _by_host(partition(run), [each.ranks[0] for each in loading], set(pace.ranks))
+        yield from _by_host(partition(run), [subject.ranks[0] for subject in loading], set(pace.ranks))
 
 
 def _by_host(layout: Partition, loading: Sequence[int], paced: Collection[int]) -> Iterator[Fact]:

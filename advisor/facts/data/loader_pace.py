@@ -14,12 +14,14 @@ import numpy as np
 from advisor.basics.arrays import Floats, Mask
 from advisor.facts.base import Run
 from advisor.facts.cluster.accounts import accounts
-from advisor.facts.host.pace import AHEAD
+from advisor.facts.host.pace import AHEAD, PIPELINE, slow_hosts
 from advisor.facts.host.timeline import IDLE, LONG_US
 from advisor.knowledge.measuring import limit
 
 IN_HAND = int(limit("loaders", "in_hand"))
 """Batches that are asked for ahead, at least."""
+HEAVY = limit("loaders", "heavy")
+"""Part of a step that a wait must last for the loader to be behind: handing a batch over takes time as well."""
 
 
 def pace_share(run: Run) -> float | None:
@@ -46,3 +48,30 @@ def paced_by(waits_us: Floats) -> Mask:
         if following - this <= IN_HAND:
             paced[this:following] = True
     return paced
+
+
+def held_share(run: Run) -> float | None:
+    """The part of the steps in which other repairs only lengthen the wait for a loader that is behind; None where no
+    timeline names one that fetches ahead. What a rank waits for a host that is slow throughout is none of it."""
+    balance, slow = accounts(run), slow_hosts(run)
+    ahead = {
+        rank: one.loader_us
+        for rank, one in run.each(IDLE).items()
+        if one.loader_us is not None and rank not in slow
+        and any(AHEAD.search(g.host or "") or PIPELINE.search(g.host or "") for g in one.gaps)
+    }  # fmt: skip
+    if balance is None or not ahead:
+        return None
+    held = [held_by(waits, max(HEAVY * balance.step_us, LONG_US)) for waits in ahead.values()]
+    return max(held)
+
+
+def held_by(waits_us: Floats, least_us: float) -> float:
+    """What part of the steps waits of `least_us` and more take back; one wait a step, microseconds, NaN where it is not
+    known. Each batch was asked for when the loop took the one so many before it, also where that lies before the
+    recording, and comes no sooner for what was gained since."""
+    waiting = np.flatnonzero(np.nan_to_num(waits_us) >= least_us)
+    if not waiting.size:
+        return 0.0
+    first = IN_HAND if waiting[0] else 1  # a recording may begin with the run, which has nothing in hand yet
+    return min((first + float(np.minimum(np.diff(waiting), IN_HAND).sum())) / len(waits_us), 1.0)

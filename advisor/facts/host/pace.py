@@ -26,6 +26,8 @@ LOADER = re.compile(r"DataLoader.*__next__|(Dataset|Pipeline|IteratorConsumer)\b
 """The loop's own call for a batch: torch's loaders, MindSpore's iterators. Their workers run beside the step."""
 AHEAD = re.compile(r"_MultiProcessingDataLoaderIter\b.*__next__")
 """The same of torch's loader with workers, which fetch ahead."""
+PIPELINE = re.compile(r"(Dataset|Pipeline|IteratorConsumer)\b.*::GetNext", re.IGNORECASE)
+"""The same of MindSpore's pipelines, whose operations fill the queues between them."""
 
 
 @dataclass(frozen=True)

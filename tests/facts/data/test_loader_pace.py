@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from advisor.facts.data.loader_pace import IN_HAND, paced_by
+from advisor.facts.data.loader_pace import IN_HAND, held_by, paced_by
 
 
 @pytest.mark.parametrize(
@@ -22,6 +22,20 @@ from advisor.facts.data.loader_pace import IN_HAND, paced_by
 def test_from_one_wait_to_the_next_the_loader_sets_the_pace(waits_us, paced):
     """Two waits tell it of the time between them, where no more batches are taken between than are asked for ahead."""
     assert paced_by(np.array(waits_us)).tolist() == [bool(each) for each in paced]
+
+
+@pytest.mark.parametrize(
+    ("waits_us", "share"),
+    [
+        ([110, 25e3, 110, 0, 0, np.nan], 4 / 6),  # its batch was asked for before the recording
+        ([110, 25e3, 110, 20e3, 0, np.nan], 1.0),
+        ([25e3, 110, 110, 0, 0, np.nan], 1 / 6),  # where the run begins, nothing was gained before
+        ([1.1e3] * 6, 0.0),  # a batch is handed over, not waited for
+    ],
+)
+def test_a_wait_takes_back_what_was_gained_since_its_batch_was_asked_for(waits_us, share):
+    """Also one wait alone does, and two no more than the steps between them."""
+    assert held_by(np.array(waits_us), 2e3) == pytest.approx(share)
 
 
 @settings(max_examples=60, deadline=None)
@@ -51,3 +65,15 @@ def _loop(loads, workers, work):
         taken.append(max(ready, now))
         now = taken[-1] + work
     return np.array(waits), np.array(taken)
+
+
+@settings(max_examples=60, deadline=None)
+@given(st.integers(2, 4), st.floats(4e3, 6e3), st.floats(0.0, 0.3), st.integers(0, 99))
+def test_mended_elsewhere_a_loop_gains_no_more_than_its_loader_leaves(workers, work, noise, seed):
+    """Ten steps of a loop, and the same with a tenth less work in each: batches as late as before eat the rest."""
+    draw = np.random.default_rng(seed)
+    loads = workers * 5e3 * np.exp(noise * draw.standard_normal(60))
+    waits, taken = _loop(loads, workers, work)
+    _, sooner = _loop(loads, workers, 0.9 * work)
+    gained = (taken[50] - taken[40]) - (sooner[50] - sooner[40])
+    assert gained <= 0.1 * work * (10 * (1 - held_by(waits[41:51], 1e3)) + 2)

@@ -1,0 +1,77 @@
+"""What other causes give while a data loader that is behind sets the pace: the loop then waits for its batch by as much
+longer, until the loader keeps up.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+
+from advisor.basics.units import show
+from advisor.facts.base import FactSet
+from advisor.knowledge.verdicts import is_of_loading
+from advisor.knowledge.words import both
+from advisor.model import RUN, Confidence, Direction, Finding
+
+_ELSEWHERE = (Direction.COMPUTATION, Direction.COMMUNICATION)
+"""Where a step loses what a loader takes back; what the host does may be the loading itself."""
+
+
+def at_the_loaders_pace(findings: Sequence[Finding], facts: FactSet) -> list[Finding]:
+    """The findings with what they give alone, where one of them certainly is that batches come late."""
+    held = facts.number("loaders.held_share", RUN) or 0.0
+    behind = any(
+        is_of_loading(f.verdict) and f.saving is not None and f.confidence is not Confidence.LOW for f in findings
+    )
+    if not held or not behind or not any(_is_held(f) for f in findings):
+        return list(findings)
+    return [_held(f, held) if _is_held(f) else _no_event(f) for f in findings]
+
+
+def kept_up(finding: Finding) -> Finding:
+    """The finding with what it gives once the loader keeps up."""
+    saving = finding.saving
+    if saving is None or saving.keeping_up_us is None:
+        return finding
+    return replace(finding, saving=replace(saving, us_per_step=saving.keeping_up_us))
+
+
+def taken_back(chosen: Sequence[Finding], gained_us: float) -> float:
+    """What a loader that is behind takes back of what these findings give together, microseconds a step; nothing where
+    it is among what is mended."""
+    told = [(f.saving.us, f.saving.keeping_up_us) for f in chosen if f.saving and f.saving.keeping_up_us]
+    if not told or any(is_of_loading(f.verdict) for f in chosen):
+        return 0.0
+    return min(gained_us, sum(full for _, full in told)) * max(1 - us / full for us, full in told)
+
+
+def _is_held(finding: Finding) -> bool:
+    saving = finding.saving
+    return (
+        finding.direction in _ELSEWHERE
+        and not is_of_loading(finding.verdict)
+        and saving is not None
+        and not saving.lone_step
+        and bool(saving.us_per_step)
+    )
+
+
+def _no_event(finding: Finding) -> Finding:
+    """A wait for data that holds back what else is mended concerns every step, also where one alone was seen to."""
+    if finding.saving is None or not is_of_loading(finding.verdict):
+        return finding
+    return replace(finding, saving=replace(finding.saving, lone_step="", of_steps=1))
+
+
+def _held(finding: Finding, held: float) -> Finding:
+    saving = finding.saving
+    assert saving is not None
+    assert saving.us_per_step is not None
+    free = 1 - held
+    less = replace(
+        saving, us_per_step=saving.us_per_step * free, keeping_up_us=saving.us_per_step, lost_us=saving.loses_us,
+        share_of_step=None if saving.share_of_step is None else saving.share_of_step * free,
+        most_us=None if saving.most_us is None else saving.most_us * free,
+    )  # fmt: skip
+    sentence = both("summary.paced", share=show(held, "ratio"))
+    return replace(finding, saving=less, message=both("summary.sentences", first=finding.message, second=sentence))
