@@ -131,6 +131,8 @@ def signed(value: float, unit: str) -> str:
     if unit == "ratio" and value >= _TIMES:
         return f"×{NBSP}{significant(value + 1)}"
     size = show(abs(value), unit, DIGITS)
+    if size.startswith(">"):
+        size = show(abs(value), unit, MEASURED)
     return size if size.startswith("<") else ("+" if value > 0 else "−" if value < 0 else "") + size
 
 

@@ -6,6 +6,7 @@ import re
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
 
+from advisor.compare.absent import is_none
 from advisor.compare.facts import FactTable, Key, key_of, number
 from advisor.compare.metrics import MEASURED_KERNEL
 from advisor.compare.model import Cause, Effect, Matched, Metric
@@ -19,25 +20,29 @@ _OF_A_CALL = re.compile(r"average|mean|median|longest|ratio|per_s")
 _LIMIT = re.compile(r"^\s*(<=|>=|=|<|>|≤|≥)\s*(.+?)\s*$")
 
 
-def match_findings(before: Report, after: Report, comparable: bool = True) -> Iterator[Matched]:
+def match_findings(
+    before: Report, after: Report, facts: tuple[FactTable, FactTable], comparable: bool = True
+) -> Iterator[Matched]:
     """Every verdict about a subject, on whichever side it was reached: remaining, resolved, unjudged, new.
 
     Resolved means that a rule which reaches the verdict was judged afterwards and did not; a rule without data has
-    resolved nothing, and where the two sides are no runs of one training, nothing is.
+    resolved nothing, unless the data is there and has none of what it asks for; and where the two sides are no runs of
+    one training, nothing is.
     """
+    earlier, later = facts
     old, new = _by_key(before), _by_key(after)
     checks = {check.rule: check for check in after.checked}
     for key, finding in old.items():
         if key in new:
             yield Matched("remaining", finding.verdict, finding.subject, finding, new[key])
             continue
-        reason = _unjudged(checks.get(finding.rule)) if comparable else NOT_COMPARABLE
+        reason = _unjudged(checks.get(finding.rule), later, earlier) if comparable else NOT_COMPARABLE
         state = "unjudged" if reason else "resolved"
         yield Matched(state, finding.verdict, finding.subject, finding, None, reason)
     for key, finding in new.items():
         if key not in old:
             check = next((c for c in before.checked if c.rule == finding.rule), None)
-            reason = _unjudged(check) if comparable else NOT_COMPARABLE
+            reason = _unjudged(check, earlier, later) if comparable else NOT_COMPARABLE
             yield Matched("new", finding.verdict, finding.subject, None, finding, reason)
 
 
@@ -127,11 +132,14 @@ NOT_COMPARABLE = "the two cannot be compared"
 """Why nothing is said of a finding that the other side of another kind of run does not have."""
 
 
-def _unjudged(check: Check | None) -> str:
-    """Why the rule said nothing; empty where it was judged. A rule that no longer applies has nothing to find."""
+def _unjudged(check: Check | None, here: FactTable, there: FactTable) -> str:
+    """Why the rule said nothing; empty where it was judged. A rule that no longer applies has nothing to find, nor has
+    one that asks for what there is none of."""
     if check is None:
         return NOT_RUN
     if check.outcome in _JUDGED or check.outcome == Outcome.NOT_APPLICABLE:
+        return ""
+    if check.missing and all(is_none(name, here, there) for name in check.missing):
         return ""
     return ", ".join(check.missing[:3]) or check.reason or check.outcome.value
 
@@ -161,6 +169,8 @@ def _effect(
     if step is None and finding.direction != Direction.EVIDENCE:
         return Effect(finding, remedy, name, unit, expect, a, b, "unmeasured")
     outcome = judge_expectation(expect, a, b, _noise(unit, step))
+    if outcome == "unmoved" and judge_expectation(expect, a, b, settings().limits["fact_noise"]) != "unmoved":
+        outcome = "unsure"
     if outcome == "kept" and finding.direction != Direction.EVIDENCE:
         outcome = {True: "kept", False: "not_applied", None: "moved"}[_applied(remedy.id, finding, old, new)]
     promised = finding.saving.us if finding.saving is not None else None
@@ -226,6 +236,8 @@ def _after(name: str, finding: Finding, old: FactTable, new: FactTable, comparab
     before, after, key = old.of(name), new.of(name), key_of(finding.subject)
     if not comparable or key not in before or key in after:
         return new.value(name, finding.subject)
+    if is_none(name, new, old) and number(before[key].value) is not None:
+        return 0.0
     siblings = [k for k in after if k[0] == key[0]]
     if not siblings or number(before[key].value) is None or _OF_A_CALL.search(name):
         return None

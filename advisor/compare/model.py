@@ -67,7 +67,8 @@ class Effect:
     """Whether the fact that a remedy promised to move has moved.
 
     `outcome`: kept, partly, unmoved, opposite, or unmeasured; moved where it went as expected and nothing recorded
-    shows that the remedy was applied; not_applied where what would show it is as before. Microseconds per step.
+    shows that the remedy was applied; not_applied where what would show it is as before; unsure where it moved by less
+    than the recordings' steps differ by. Microseconds per step.
     """
 
     finding: Finding

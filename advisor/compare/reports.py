@@ -18,6 +18,7 @@ from advisor.compare.facts import FactTable
 from advisor.compare.metrics import MEASURED_KERNEL, metrics
 from advisor.compare.model import Cause, Comparison, Matched, Metric, Obstacle
 from advisor.compare.obstacles import obstacles
+from advisor.compare.steps import slow_steps_told
 from advisor.engine.concluding.summary import about, named
 from advisor.facts.base import FactKind
 from advisor.knowledge.comparison import compared_facts, settings
@@ -49,7 +50,7 @@ def compare(before: Report, after: Report, *, catalogue: Mapping[str, FactKind] 
     between = tuple(obstacles(before.profile, after.profile, old, new))
     comparable = not any(obstacle.blocks for obstacle in between)
     found = tuple(metrics(old, new, catalogue))
-    matched = tuple(match_findings(before, after, comparable))
+    matched = tuple(match_findings(before, after, (old, new), comparable))
     step = next((m for name in _STEP for m in found if m.fact == name and m.before and m.after), None)
     usable = step if comparable else None
     units = {name: kind.unit for name, kind in catalogue.items()}
@@ -59,7 +60,7 @@ def compare(before: Report, after: Report, *, catalogue: Mapping[str, FactKind] 
     of_steps = None if usable is not None and usable.fact == MEASURED_KERNEL else usable
     where = tuple(changes(old, new, worth)) if comparable and of_steps is usable else ()
     behind = tuple(causes(matched, old, new, of_steps, _against(where))) if of_steps is not None else ()
-    said = _headline(outcome, step, matched, between, behind, where)
+    said = _headline(outcome, step, matched, between, behind, where, (old, new))
     return Comparison(
         before=before.profile,
         after=after.profile,
@@ -99,7 +100,7 @@ def _outcome(step: Metric | None, comparable: bool) -> str:
 
 def _headline(
     outcome: str, step: Metric | None, matched: Sequence[Matched], between: Sequence[Obstacle],
-    behind: Sequence[Cause], where: Sequence[Change],
+    behind: Sequence[Cause], where: Sequence[Change], facts: tuple[FactTable, FactTable],
 ) -> Text:  # fmt: skip
     counts = {state: sum(m.state == state for m in matched) for state in ("resolved", "remaining", "new", "unjudged")}
     said = both("comparison.counts_unjudged" if counts["unjudged"] else "comparison.counts", **counts)
@@ -110,10 +111,14 @@ def _headline(
     if step is None or step.before is None or step.after is None:
         return both("comparison.headline_unknown", counts=said)
     subject = "kernel" if step.fact == MEASURED_KERNEL else "headline"
+    assumed = outcome == "same" and step.noise <= settings().limits["least_change"]
     said = both(
-        f"comparison.{subject}_{outcome}", times=" → ".join(show_apart(step.before, step.after, "us", MEASURED)),
+        f"comparison.{subject}_{'assumed' if assumed else outcome}",
+        times=" → ".join(show_apart(step.before, step.after, "us", MEASURED)),
         change=signed(step.change or 0.0, "ratio"), noise=show(step.noise, "ratio"), counts=said,
     )  # fmt: skip
+    if subject == "headline":
+        said = slow_steps_told(said, *facts, step)
     for cause in behind[:1]:
         said = both("comparison.headline_cause", first=said, cause=named(cause.finding), change=signed(cause.us, "us"))
     whole = step.after - step.before

@@ -26,6 +26,8 @@ class Settings:
     """Facts that tell whether two sides may be compared, and how sure a difference is."""
     signs: dict[str, tuple[str, ...]] = field(default_factory=dict)
     """Remedy -> the facts of which one is another one where it was applied."""
+    none_beside: dict[str, str] = field(default_factory=dict)
+    """Fact that only what is there has -> the fact of the run that is measured wherever it was looked for."""
 
 
 @lru_cache(maxsize=1)
@@ -42,6 +44,7 @@ def settings() -> Settings:
         {part: tuple(facts) for part, facts in found["seen_at"].items()},
         tuple(found["further"]),
         {remedy: tuple(facts) for remedy, facts in found["signs"].items()},
+        dict(found["none_beside"]),
     )  # fmt: skip
 
 
@@ -52,5 +55,6 @@ def compared_facts() -> frozenset[str]:
     seen = (fact for facts in chosen.seen_at.values() for fact in facts)
     signs = (fact for facts in chosen.signs.values() for fact in facts)
     metrics = (*chosen.metrics, *chosen.without_length)
+    looked_for = (*chosen.none_beside, *chosen.none_beside.values())
     parts = (fact for way in ways for fact in way)
-    return frozenset((*signs, *metrics, *chosen.steps, *chosen.further, *seen, *parts))
+    return frozenset((*signs, *looked_for, *metrics, *chosen.steps, *chosen.further, *seen, *parts))

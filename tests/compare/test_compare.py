@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 from advisor.compare import compare, read_report
 from advisor.compare.changes import Role as ChangeRole
 from advisor.compare.effects import judge_expectation
-from advisor.compare.metrics import noise_of_step
+from advisor.compare.steps import noise_of_step
 from advisor.model import (
     COLLECTION,
     RUN,
@@ -115,6 +115,81 @@ def test_findings_are_matched_by_verdict_and_subject():
 def test_a_promise_is_judged_by_the_fact_it_named(expect, before, after, outcome):
     """Each way in which a remedy may state its promise has its own meaning, and noise is no effect."""
     assert judge_expectation(expect, before, after, 0.03) == outcome
+
+
+STALLED = {"step.time_us": 44.0, "step.count": 6, "step.usual_us": 27.0, "step.usual_jitter": 0.005, "step.jitter": 2.9,
+           "step.slow_count": 1, "step.slow_cost_us": 17.0, "step.slow_cost_share": 0.39}  # fmt: skip
+EVEN = {"step.time_us": 27.0, "step.count": 6, "step.median_us": 27.0, "step.usual_jitter": 0.005, "step.jitter": 0.005}
+
+
+def test_a_stalled_step_is_no_noise_to_test_against():
+    """Who mended the loader that stalled one of six steps is told so: the stall is compared as such, and how little one
+    event tells is said."""
+    verify = Verify("timeline.loader_stall_us", "falls")
+    found = finding("data-starved", saving=17.0, verify=verify, remedy_id="inspect-slow-device")
+    before = report({**STALLED, "timeline.loader_stall_us": 17.9}, (found,))
+    comparison = compare(before, report({**EVEN, "timeline.loader_stall_us": 0.1}))
+    assert (comparison.outcome, comparison.effects[0].outcome) == ("faster", "moved")
+    assert [(cause.state, cause.us) for cause in comparison.causes] == [("resolved", -17.0)]
+    assert "1 of 6 → 0 of 6" in comparison.headline.en and "record more steps" in comparison.headline.en
+
+
+def test_how_many_slow_steps_a_recording_catches_is_chance():
+    """Two runs of one program, with one pause of another length each, are neither faster nor slower."""
+    other = {**STALLED, "step.time_us": 37.0, "step.slow_cost_us": 10.0}
+    assert compare(report(STALLED), report(other)).outcome == "same"
+    often = {"step.count": 24, "step.slow_count": 8}
+    assert compare(report({**STALLED, **often}), report({**other, **often})).outcome == "faster"
+
+
+def test_slow_steps_that_nobody_finds_any_more_are_gone():
+    """Few even steps have no slow one among them: that was looked for, and is resolved. Without steps nothing is."""
+    watched = finding("step-jitter", verify=Verify("step.slow_cost_share", "falls"), remedy_id="inspect-slow-device")
+    blind = replace(report(EVEN), checked=(Check("R1", Outcome.NO_DATA, ("step.slow_count",)),))
+    comparison = compare(report(STALLED, (watched,)), blind)
+    assert [m.state for m in comparison.findings] == ["resolved"]
+    assert (comparison.effects[0].after, comparison.effects[0].outcome) == (0.0, "moved")
+    unknown = replace(report({"step.time_us": 27.0}), checked=blind.checked)
+    assert [m.state for m in compare(report(STALLED, (watched,)), unknown).findings] == ["unjudged"]
+
+
+def test_no_operator_on_the_ai_cpu_takes_no_time_there():
+    """The last one that was moved off it leaves no fact of its kind: measured beside the same tables, that is 0."""
+    sort, matmul = Subject("operator_type", "Sort"), Subject("operator_type", "MatMul")
+    verify = Verify("operator_type.aicpu_us", "falls")
+    moved = finding("aicpu-operators", sort, saving=3.4, verify=verify, remedy_id="replace-aicpu")
+    sides = [report({"step.time_us": us, "operators.aicpu_us": aicpu, "operators.kernel_count": count}, found)
+             for us, aicpu, count, found in ((31.3, 3.4, 126.0, (moved,)), (27.9, 0.0, 118.0, ()))]  # fmt: skip
+    times = [Fact("operator_type.time_us", matmul, 20.0)]
+    before = replace(sides[0], facts=(*sides[0].facts, *times, Fact("operator_type.aicpu_us", sort, 3.4)))
+    after = replace(sides[1], facts=(*sides[1].facts, *times),
+                    checked=(Check("R1", Outcome.NO_DATA, ("operator_type.aicpu_us",)),))  # fmt: skip
+    comparison = compare(before, after)
+    assert [m.state for m in comparison.findings] == ["resolved"]
+    assert comparison.effects[0].outcome == "kept" and comparison.unattributed_us == pytest.approx(0.0)
+    unmeasured = replace(after, facts=tuple(f for f in after.facts if f.name != "operators.aicpu_us"))
+    assert [m.state for m in compare(before, unmeasured).findings] == ["unjudged"]
+
+
+def test_what_uneven_steps_hide_is_not_called_unchanged():
+    """A fact that fell by nearly all of itself may be chance where the steps differ as much; unchanged it is not."""
+    told = finding("v", saving=17.0, verify=Verify("step.idle_us", "falls"))
+    sides = [report({"step.time_us": 44.0, "step.count": 6, "step.jitter": 2.9, "step.idle_us": idle}, found)
+             for idle, found in ((17.9, (told,)), (0.1, ()))]  # fmt: skip
+    assert compare(*sides).effects[0].outcome == "unsure"
+
+
+def test_noise_that_is_assumed_is_told_as_assumed():
+    """Of two recordings of one step each nobody knows what runs differ by; steps that scatter tell it."""
+    quiet, uneven = {"step.time_us": 100.0}, {"step.time_us": 100.0, "step.jitter": 0.5, "step.count": 6}
+    assert "not measured" in compare(report(quiet), report({"step.time_us": 102.9})).headline.en
+    assert "not measured" not in compare(report(uneven), report({**uneven, "step.time_us": 102.9})).headline.en
+
+
+def test_next_to_nothing_has_no_multiple():
+    """From less than a tenth of a microsecond to 3.4 ms is no factor of eleven millions."""
+    sides = [report({"step.time_us": 30000.0, "step.overlapped_us": us}) for us in (0.0003, 3380.0)]
+    assert "+3.4\xa0ms" in render(compare(*sides), "text")
 
 
 def test_a_remedy_that_brings_little_of_its_promise_has_worked_in_part():
@@ -543,5 +618,5 @@ def test_a_promise_nobody_measured_shows_no_figures():
 @pytest.mark.parametrize(("jitter", "count"), [(1e200, 5), (0.1, -3), (-1e200, 1)])
 def test_steps_of_an_edited_report_are_no_defect(jitter: float, count: float) -> None:
     """Whoever edits a saved report may write anything; more noise claims less."""
-    edited = SimpleNamespace(number=lambda name: {"step.jitter": jitter, "step.count": count}[name])
+    edited = SimpleNamespace(number=lambda name: {"step.jitter": jitter, "step.count": count}.get(name))
     assert noise_of_step(edited, edited) >= 0  # type: ignore[arg-type]

@@ -47,6 +47,19 @@ def test_runs_that_are_divided_are_no_pass(again, verdict):
     assert len(decision.unsteady) == 2
 
 
+def test_slower_runs_below_the_limit_are_not_called_variation():
+    """All runs above all of the baseline: the policy lets 2.5 % through, and nobody is told that it is chance."""
+    quiet = runs_of(*(100 + 0.1 * (i % 5) for i in range(10)), name="old")
+    decision = judge(runs_of(*(102.5 + 0.1 * i for i in range(5))), quiet)
+    assert decision.verdict is Verdict.PASS
+    assert decision.of(Result.PASS)[0].reason == "slight"
+    assert "+2.5" in headline(decision, "en") and "no regression beyond run-to-run variation" not in headline(
+        decision, "en"
+    )
+    alike = judge(runs_of(*(100.05 + 0.1 * i for i in range(5))), quiet)
+    assert (alike.of(Result.PASS)[0].reason, alike.verdict) == ("same", Verdict.PASS)
+
+
 def test_a_pass_that_could_see_nothing_says_so():
     """A history that varies by a third hides a regression of a fifth."""
     noisy = runs_of(100.0, 82.0, 118.0, 95.0, 130.0, 88.0, 107.0, 121.0, 79.0, 101.0, name="old")

@@ -52,7 +52,7 @@ def _judge(metric: Metric, bench: Bench) -> Judgement | None:
 def result_of(found: Comparison) -> tuple[Result, str]:
     """Of runs that are divided nobody can tell, unless the confirming ones show nothing."""
     if not (found.worse or found.divided):
-        return Result.PASS, "better" if found.better else "same"
+        return Result.PASS, "better" if found.better else "slight" if found.slight else "same"
     if found.confirmed is False:
         return Result.NOT_CONFIRMED, "not_confirmed"
     if found.divided:

@@ -55,6 +55,8 @@ class Comparison:
     """Whether the median lies beyond the threshold and too few of the runs agree: neither worse nor the same."""
     noisy: bool = False
     """Whether the threshold is as large as it is because the baseline's runs differ so much."""
+    slight: bool = False
+    """Whether the runs are slower than the baseline's runs differ by anyway, by less than is worth failing for."""
 
     @property
     def change(self) -> float | None:
@@ -116,10 +118,12 @@ def compare(
     divided = worsening > threshold and not agree
     beyond = sum(value > threshold for value in moved)
     better = -worsening > threshold and -moved[-1 - dissenters] > agreed
+    slight = not worsening > threshold and worsening > max(noise, limits.absolute) and noise > 0
+    slight = slight and moved[dissenters] > limits.agreement * noise
     confirmed = None
     if confirming:
         confirmed = sign * (median(confirming) - before) > limits.confirmation * threshold
     return Comparison(
         before, after, worsening, threshold, sigma, len(level), len(runs), worse, better, confirmed, beyond, divided,
-        noise > worth,
+        noise > worth, slight,
     )  # fmt: skip

@@ -15,6 +15,7 @@ from advisor.compare.changes import Change, Role, is_rounding
 from advisor.compare.effects import NOT_COMPARABLE, NOT_RUN
 from advisor.compare.model import Cause, Comparison, Effect, Matched, Metric, Obstacle
 from advisor.engine.concluding.summary import named
+from advisor.knowledge.comparison import settings
 from advisor.knowledge.fact_titles import as_recorded, fact_title, titles_of
 from advisor.knowledge.words import both, word
 from advisor.model import LANGUAGES, RUN, Finding, Subject, Text, Value
@@ -48,19 +49,21 @@ def _value(value: Value | None, unit: str) -> str:
     return "–" if value is None else show(value, unit, MEASURED)
 
 
-def _change(metric: Metric, lang: str) -> str:
+def metric_change(metric: Metric, lang: str) -> str:
+    """ "−40 %", "within noise"; the difference itself where next to nothing was there before."""
     if metric.before is None or metric.after is None:
         return "–"
     if not metric.moved:
         return word(lang, "comparison.within_noise")
-    if metric.change is None:
+    if abs(metric.before) <= settings().limits["nothing_before"] * abs(metric.after):
         return signed(metric.after, metric.unit)
+    assert metric.change is not None
     return signed(metric.change, "ratio")
 
 
 def _rows(comparison: Comparison, lang: str) -> list[tuple[str, str, str, str]]:
     return [
-        (fact_title(m.fact, lang), _value(m.before, m.unit), _value(m.after, m.unit), _change(m, lang))
+        (fact_title(m.fact, lang), _value(m.before, m.unit), _value(m.after, m.unit), metric_change(m, lang))
         for m in comparison.metrics
     ]
 

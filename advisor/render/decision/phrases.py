@@ -71,7 +71,11 @@ def _headline(decision: Decision, lang: str) -> str:
             return say(lang, "headline_unconfirmed", what=_listed(unconfirmed, lang))
         if decision.baseline is None:
             return say(lang, "headline_alone")
-        return say(lang, "headline_judged" if decision.of(Result.NOT_JUDGED) else "headline_pass")
+        key = "headline_judged" if decision.of(Result.NOT_JUDGED) else "headline_pass"
+        if slight := [judgement for judgement in decision.of(Result.PASS) if judgement.reason == "slight"]:
+            told = [say(lang, "what_slight", what=_what(each, lang), limit=threshold(each)) for each in slight]
+            return say(lang, f"{key}_slight", what=_shortened(told, lang))
+        return say(lang, key)
     if decision.verdict is Verdict.FAIL:
         return say(lang, "headline_fail", what=_listed(decision.of(Result.FAIL), lang))
     told = hindrances(decision, lang) or _open_reasons(decision.of(Result.NOT_JUDGED), lang)
@@ -159,10 +163,11 @@ def reason(judgement: Judgement, lang: str) -> str:
     if judgement.kind == "budget":
         values.update(value=amount(judgement.value, judgement.unit), limit=limit(judgement))
     found = judgement.comparison
-    if found is not None and judgement.reason in ("worse", "better"):
+    if found is not None and judgement.reason in ("worse", "better", "slight"):
         effect = found.effect
         moved = signed(found.after - found.before, judgement.unit)
         relative = None if found.change is None else show(abs(found.change), "ratio")
+        values["limit"] = threshold(judgement)
         values["change"] = moved if relative is None else say(lang, "aside", first=relative, second=moved)
         values["effect"] = (
             say(lang, "no_noise") if effect is None else say(lang, "effect", sigmas=significant(effect, 2))

@@ -20,7 +20,7 @@ from advisor.facts.cluster.accounts import PARTS, Accounts, accounts
 from advisor.facts.cluster.steps.growth import MOST, SLOWER, kernel_ratio, main_part, most_grown
 from advisor.facts.collectives.exchanges import EXCHANGES
 from advisor.facts.device.course import COURSE, Course
-from advisor.facts.step.apart import FAR, FEWEST, pattern_of, split
+from advisor.facts.step.apart import FAR, FEW_SEEN, FEWEST, pattern_of, split
 from advisor.facts.step.times import STEPS
 from advisor.knowledge.measuring import limit
 from advisor.model import RUN, Fact, Subject, Value
@@ -236,6 +236,9 @@ _NEEDS = "steps|step_phases|cluster_phases|kernels"
 KINDS = (
     kind("step.usual_us", "us", "run", "duration of the steps that are not slow",
          formula="median of the faster group of steps, where two groups are far apart; else of all", needs=_NEEDS),
+    kind("step.usual_jitter", "ratio", "run", "how far the usual steps differ",
+         formula="95th percentile ÷ median − 1 of the steps that are not slow; not told where some may be, and nothing "
+                 "shows what makes them so", needs=_NEEDS),
     kind("step.slow_count", "count", "run", "steps that are slow among others that are not; eight steps at least, or "
          "four in which a slow one takes twice as long, runs more kernels, a device stands still for what it takes "
          "longer, or from a step on one rank computes as much longer",
@@ -278,6 +281,16 @@ KINDS = (
 )  # fmt: skip
 
 
+def _usual_jitter(balance: Accounts, found: SlowSteps | None) -> float | None:
+    times = np.nanmedian(balance.time, axis=0)
+    if len(times) < FEW_SEEN or (found is None and _split(times, seen=True) is not None):
+        return None
+    slow = set(found.names) if found is not None else set()
+    usual = times[[step not in slow for step in balance.steps]]
+    middle = float(np.median(usual))
+    return float(np.percentile(usual, 95)) / middle - 1 if middle > 0 else None
+
+
 def listing(names: tuple[str, ...], most: int = 6) -> str:
     """Step names for people: "22-29", "11, 14, 17"; a long list ends in how many more there are."""
     runs: list[list[str]] = []
@@ -295,9 +308,12 @@ def measure(run: Run, facts: FactSet) -> Iterator[Fact]:
     """Facts of the slow steps, and of the ranks that cause most of them."""
     balance = accounts(run)
     found, n = find(run), 0 if balance is None else len(balance.steps)
-    if balance is None or (found is None and n < FEWEST):
+    if balance is None:
         return
     sources = balance.sources.get(balance.ranks[0], ())
+    yield from fact("step.usual_jitter", RUN, _usual_jitter(balance, found), *sources, samples=n)
+    if found is None and n < FEWEST:
+        return
     if found is None:
         usual = float(np.median(np.nanmedian(balance.time, axis=0)))
         yield from fact("step.usual_us", RUN, usual, *sources, samples=n)

@@ -140,6 +140,7 @@ def test_checkpoints_are_everybodys(tmp_path):
     facts, _ = facts_of(replace(LONG, faults=(Fault("checkpoints", 0, 0.5),)), tmp_path)
     assert facts.value("step.slow_origin", RUN) == "all"
     assert facts.value("step.slow_period", RUN) == 5
+    assert facts.value("step.usual_jitter", RUN) < 0.1 < facts.value("step.jitter", RUN)
     assert not facts.has("rank.slow_steps_us")
 
 
