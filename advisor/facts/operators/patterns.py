@@ -72,7 +72,7 @@ def outliers(timeline: Timeline, type_of: Ints, types: list[str]) -> tuple[Outli
     calls, typical = size, duration[first + size // 2]
     usual = typical[kind]
     far = (kernels.duration > 2 * usual) & (calls[kind] >= FEWEST_CALLS) & (usual > 0)
-    odd = np.flatnonzero(far & ~_recurring(timeline, kind, far, calls)[kind])
+    odd = np.flatnonzero(far & ~_recurring(timeline, kind, far, calls)[kind] & _comparable(timeline, kind))
     odd = odd[~timeline.communication[odd]]
     found: dict[str, Outlier] = {}
     excess: dict[str, float] = defaultdict(float)
@@ -95,6 +95,15 @@ def _kinds_of(kernels: Kernels) -> Ints:
     names = np.where(kernels.shaped(), 0, kernels.name.astype(np.int64) + 1)
     keys = kernels.signature.astype(np.int64) * (len(kernels.names) + 1) + names
     return numbered(keys)[1]
+
+
+def _comparable(timeline: Timeline, kind: Ints) -> Mask:
+    """Which calls have others that do the same: of those without shapes, only what other steps call by the same name.
+    Within a step one name stands for products of every size."""
+    steps = len(timeline.windows.names)
+    with_any = np.bincount(distinct(kind * steps + timeline.windows.of) // steps)
+    comparable: Mask = timeline.kernels.shaped() | (with_any[kind] > 1)
+    return comparable
 
 
 def _recurring(timeline: Timeline, kind: Ints, far: Mask, calls: Ints) -> Mask:

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from advisor.engine.judge import judge
 from advisor.model import RUN, Subject
-from advisor.pipeline import measure
+from advisor.pipeline import Options, measure
 from advisor.ruleset.files.loader import load_rules
 
 COLUMNS = (
@@ -107,3 +107,17 @@ def test_one_cost_has_one_root(tmp_path_factory, block, repeats):
         outside += sum(us for _, each, us, _ in calls if each == kind) * (1 - part * fused)
     assert sum(f.saving.us for f in told if f.rule == "COMP020") <= outside * 1.001
     assert sum(f.saving.us for f in told) <= sum(us + 1 for _, kind, us, _ in calls if kind != "Softmax")
+
+
+@pytest.mark.parametrize(("steps", "odd"), [(1, 0), (4, 1)])
+def test_calls_of_one_name_without_shapes_are_alike_only_from_step_to_step(tmp_path, steps, odd):
+    """Level0 tells no shapes: within one step a product that lasts longer may be a larger one."""
+    rows, now = ["Step Id,Name,Type,Accelerator Core,Start Time(us),Duration(us)"], 1000
+    for step in range(steps):
+        for place in range(12):
+            us = 2200 if place == 7 and step == 0 else 400
+            rows.append(f"{step},aclnnMatmul_MatMulV3,MatMulV3,AI_CORE,{now},{us}")
+            now += us
+    (tmp_path / "kernel_details.csv").write_text("\n".join(rows) + "\n")
+    found = measure([tmp_path], None, Options(jobs=1)).facts.of("operator.slowest_ratio")
+    assert len(found) == odd
