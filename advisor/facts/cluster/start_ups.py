@@ -21,7 +21,8 @@ from advisor.model import Fact, Subject
 KINDS = (
     kind("collective.start_up_gain_us", "us", "collective",
          "what a step gains where they take no time to start, all members' files at hand",
-         formula="the step as replayed − the step replayed with their start-up taken from the time they move",
+         formula="the step as replayed − the step replayed without the part of their time that is start-up: as told, "
+                 "or what size ÷ the bandwidth of large messages does not need, whichever is more",
          needs="collectives kernels"),
 )  # fmt: skip
 
@@ -32,10 +33,21 @@ def measure(run: Run, facts: FactSet) -> Iterator[Fact]:
     if found is None:
         return
     for subject in facts.subjects("collective"):
-        share = facts.number("collective.latency_share", subject)
+        share = _start_up_share(facts, subject)
         if share is not None and (shorter := _without_start_up(run, found, facts, subject, share)):
             sources = joints(run)[0].sources
             yield from fact("collective.start_up_gain_us", subject, gain(found, {}, shorter), *sources)
+
+
+def _start_up_share(facts: FactSet, subject: Subject) -> float | None:
+    """The part of the time in which they move no data: as told, or what size ÷ the bandwidth of large messages does not
+    need. None where not even all members' files are at hand."""
+    told, reached, large, limit = (
+        facts.number(f"collective.{name}", subject)
+        for name in ("latency_share", "bandwidth_bytes_per_s", "large_bandwidth_bytes_per_s", "link_limit_bytes_per_s")
+    )
+    usual = large or limit
+    return told if told is None or not reached or not usual else max(told, 1 - reached / usual)
 
 
 def _without_start_up(run: Run, found: Model, facts: FactSet, subject: Subject, share: float) -> dict[int, float]:
