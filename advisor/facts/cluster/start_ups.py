@@ -16,11 +16,15 @@ from advisor.facts.collectives.exposure import joints
 from advisor.facts.collectives.size_classes import small_names, whole_joints
 from advisor.facts.device.course import COURSE
 from advisor.facts.step.times import STEPS
+from advisor.knowledge.measuring import limit
 from advisor.model import Fact, Subject
+
+FUSED_INTO = limit("transfers", "fused_into")
+"""Collectives a step that are left of all the small ones."""
 
 KINDS = (
     kind("collective.start_up_gain_us", "us", "collective",
-         "what a step gains where they take no time to start, all members' files at hand",
+         "what a step gains where they are fused into a few, all members' files at hand",
          formula="the step as replayed − the step replayed without the part of their time that is start-up: as told, "
                  "or what size ÷ the bandwidth of large messages does not need, whichever is more",
          needs="collectives kernels"),
@@ -40,14 +44,17 @@ def measure(run: Run, facts: FactSet) -> Iterator[Fact]:
 
 
 def _start_up_share(facts: FactSet, subject: Subject) -> float | None:
-    """The part of the time in which they move no data: as told, or what size ÷ the bandwidth of large messages does not
-    need. None where not even all members' files are at hand."""
-    told, reached, large, limit = (
+    """The part of the time in which they move no data and that fusing saves: as told, or what size ÷ the bandwidth of
+    large messages does not need. None where not even all members' files are at hand."""
+    told, reached, large, most = (
         facts.number(f"collective.{name}", subject)
         for name in ("latency_share", "bandwidth_bytes_per_s", "large_bandwidth_bytes_per_s", "link_limit_bytes_per_s")
     )
-    usual = large or limit
-    return told if told is None or not reached or not usual else max(told, 1 - reached / usual)
+    usual, count = large or most, facts.number("collective.count", subject)
+    if told is None or not count:
+        return None
+    share = told if not reached or not usual else max(told, 1 - reached / usual)
+    return share * max(1 - FUSED_INTO / count, 0.0)
 
 
 def _without_start_up(run: Run, found: Model, facts: FactSet, subject: Subject, share: float) -> dict[int, float]:
