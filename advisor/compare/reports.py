@@ -18,7 +18,7 @@ from advisor.compare.facts import FactTable
 from advisor.compare.metrics import MEASURED_KERNEL, metrics
 from advisor.compare.model import Cause, Comparison, Matched, Metric, Obstacle
 from advisor.compare.obstacles import obstacles
-from advisor.compare.steps import slow_steps_told
+from advisor.compare.steps import MOST, slow_steps_told
 from advisor.engine.concluding.summary import about, named
 from advisor.facts.base import FactKind
 from advisor.knowledge.comparison import compared_facts, settings
@@ -35,8 +35,6 @@ log = logging.getLogger("advisor")
 _STEP = (MEASURED_KERNEL, "step.time_us", "data.step_us")
 """How long a launch of the kernel takes that was measured, else a step: on the device, or where only the host was
 recorded, from batch to batch."""
-_MOST = 0.5
-"""Most of a change is more than this part of it."""
 
 
 def compare(before: Report, after: Report, *, catalogue: Mapping[str, FactKind] | None = None) -> Comparison:
@@ -123,7 +121,7 @@ def _headline(
         said = both("comparison.headline_cause", first=said, cause=named(cause.finding), change=signed(cause.us, "us"))
     whole = step.after - step.before
     known = sum(cause.us for cause in behind if cause.finding.saving is not None)
-    if abs(whole - known) > _MOST * abs(whole):
+    if abs(whole - known) > MOST * abs(whole):
         for place, line in _places(where):
             said = both("comparison.headline_place", first=said, place=place, change=signed(line.difference, "us"))
     for other in between if step.moved else ():
@@ -138,7 +136,7 @@ def _differing(other: Obstacle) -> Text:
 
 def _places(where: Sequence[Change]) -> Iterator[tuple[Text, Change]]:
     """Where most of the change stands: a part of the step, or who of it has most of the change."""
-    told = [line for line in where if line.role is not Role.SEEN_AT and not line.rest and line.share > _MOST]
+    told = [line for line in where if line.role is not Role.SEEN_AT and not line.rest and line.share > MOST]
     for line in told[:2][-1:]:
         of = fact_titles().get(line.fact if line.subject == RUN else line.part)
         if of is not None:

@@ -6,8 +6,9 @@ steps scatter.
 
 from __future__ import annotations
 
-from math import hypot, sqrt
+from math import hypot
 
+from advisor.basics.scatter import error_of_median
 from advisor.basics.units import MEASURED, show_apart
 from advisor.compare.facts import FactTable
 from advisor.compare.model import Metric
@@ -15,11 +16,7 @@ from advisor.knowledge.comparison import settings
 from advisor.knowledge.words import both
 from advisor.model import Text
 
-_P95 = 1.645
-"""Standard deviations from the median to the 95th percentile of a normal distribution."""
-_MEDIAN = 1.2533
-"""Standard error of a median ÷ that of a mean, normal distribution: √(π/2)."""
-_MOST = 0.5
+MOST = 0.5
 """Most of a change is more than this part of it."""
 
 
@@ -40,7 +37,7 @@ def _error(table: FactTable) -> float:
         count -= table.number("step.slow_count") or 0.0
     if not jitter or count is None or count <= 0:  # reports are edited, and read back without bounds
         return 0.0
-    return _MEDIAN * jitter / _P95 / sqrt(count)
+    return error_of_median(jitter, count)
 
 
 def _chance(old: FactTable, new: FactTable) -> float:
@@ -59,7 +56,7 @@ def slow_steps_told(first: Text, old: FactTable, new: FactTable, step: Metric) -
     if None in (*costs, *usual, step.before, step.after) or not step.moved:
         return first
     before, after = (cost or 0.0 for cost in costs)
-    if abs(after - before) <= _MOST * abs((step.after or 0.0) - (step.before or 0.0)):
+    if abs(after - before) <= MOST * abs((step.after or 0.0) - (step.before or 0.0)):
         return first
     slow = [int(table.number("step.slow_count") or 0) for table in (old, new)]
     counts = [both("comparison.of_steps", slow=count, steps=int(table.number("step.count") or 0))

@@ -13,6 +13,7 @@ from itertools import combinations
 from statistics import median
 
 from advisor.basics.errors import UsageError
+from advisor.basics.scatter import error_of_median
 from advisor.engine.concluding.gathered import at_once, stages_of
 from advisor.engine.concluding.paced import kept_up, taken_back
 from advisor.facts.account.spending import USEFUL, spend
@@ -24,9 +25,6 @@ from advisor.model import RUN, Direction, Finding, Report, Role, Saving, Subject
 
 MOST = 6
 """Causes of which every subset is replayed."""
-_MEDIAN, _P95 = 1.2533, 1.645
-"""Standard error of a median ÷ that of a mean; standard deviations to the 95th percentile."""
-
 _OF_SOME = ("rank", "run", "host")
 """Kinds of subjects that hold up a step as a whole, on the ranks that they name."""
 
@@ -262,6 +260,6 @@ def between(saving: Saving, facts: FactSet, run: Run | None, step_us: float) -> 
     way = "estimate" if not saving.removes else "replay" if run is not None and events(run) else "comparison"
     jitter, count = facts.number("step.jitter", RUN) or 0.0, facts.number("step.count", RUN) or 1.0
     off = max(usual_error(way), saving.error_share or 0.0) * saving.us + min(
-        _MEDIAN * jitter / _P95 / count**0.5 * step_us, saving.us / 2
+        error_of_median(jitter, count) * step_us, saving.us / 2
     )
     return max(saving.us - off, 0.0), min(saving.us + off, step_us, max(saving.most_us or step_us, saving.us))

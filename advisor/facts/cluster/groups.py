@@ -183,8 +183,10 @@ def _waited_for(slow: Sequence[Lateness], layout: Partition) -> float:
     longest: dict[int | None, float] = {}
     for entry in slow:
         kin = layout.kin.get(entry.rank)
-        less = sum(max(-us, 0.0) for us in entry.parts.values()) if (layout.pipeline or 1) > 1 else 0.0
-        longest[kin] = max(longest.get(kin, 0.0), entry.late_us + (less if entry.late_us > 0 else 0.0))
+        waited = entry.late_us
+        if waited > 0 and (layout.pipeline or 1) > 1:
+            waited += sum(max(-us, 0.0) for us in entry.parts.values())
+        longest[kin] = max(longest.get(kin, 0.0), waited)
     return sum(longest.values())
 
 

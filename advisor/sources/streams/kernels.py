@@ -244,9 +244,10 @@ class _Collector:
             self.stepless = int((~numbered).sum())
             order = order[numbered]
         moved = _is_moved(signatures)[signature[order]]
-        lost = moved & _is_outside(start[order], ~moved)
-        self.moved, self.misplaced = int(moved.sum()), int(lost.sum())
-        order = order[~lost]
+        if moved.any():
+            lost = moved & _is_outside(start[order], ~moved)
+            self.moved, self.misplaced = int(moved.sum()), int(lost.sum())
+            order = order[~lost]
         again = _again(start[order], duration[order], name[order], stream[order])
         # starts that were rounded make other kernels begin together as well; without those it is one kernel told again
         told = int(again.sum())

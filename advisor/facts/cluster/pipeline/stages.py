@@ -482,8 +482,10 @@ def _moved_gradients(run: Run, reduced: Mapping[int, Sequence[int]]) -> dict[int
     }
     a_layer = min((len(alike.get(one.index, ())) // one.layers for one in found if one.layers), default=0)
     moved: dict[int, float] = {}
+    if not a_layer:
+        return moved
     for one, even in zip(found, _even_split(run), strict=True):
-        if a_layer and one.layers and even.layers:
+        if one.layers and even.layers:
             more = (even.layers - one.layers) * a_layer / len(alike[one.index])
             moved |= {meeting: step.pure[meeting] * (1 + more) for meeting in alike[one.index]}
     return moved
