@@ -13,6 +13,7 @@ from typing import Any, BinaryIO
 
 import msgspec
 import numpy as np
+import numpy.typing as npt
 
 from advisor.basics.arrays import Ints
 from advisor.sources.archives import allowed_bytes
@@ -113,21 +114,42 @@ def _number(value: object) -> float | None:
 
 def nanoseconds(texts: Sequence[Any]) -> Ints:
     """Exact nanoseconds of JSON texts or numbers in microseconds; -1 where it is neither."""
-    data = b"".join(texts)
-    width = len(texts[0])
-    if len(data) == width * len(texts):
-        digits = np.frombuffer(data, np.uint8).reshape(len(texts), width)
-        if digits[0, 0] == 34:
-            digits = digits[:, 1:-1]
-        if digits.shape[1] > 4 and (digits[:, -4] == 46).all():
-            digits = np.concatenate((digits[:, :-4], digits[:, -3:]), axis=1) - 48
-            if digits.shape[1] <= 19 and digits.max(initial=0) <= 9:
-                high, low = (digits.astype(np.float64) @ _PLACES[-digits.shape[1] :]).astype(np.int64).T
-                joined: Ints = high * 10**_LOW + low
-                return joined
-    return np.array([_exact(bytes(text)) for text in texts], np.int64)
+    flat = np.frombuffer(b"".join(texts), np.uint8)
+    widths = np.fromiter(map(len, texts), np.int64, len(texts))
+    found = np.unique(widths)
+    if len(found) == 1:
+        return _of_one_width(flat.reshape(len(texts), found[0]))
+    starts = np.cumsum(widths) - widths
+    instants = np.empty(len(texts), np.int64)
+    for width in found:  # numbers drop their last zeros
+        at = np.flatnonzero(widths == width)
+        instants[at] = _of_one_width(flat[starts[at, None] + np.arange(width)])
+    return instants
 
 
+def _of_one_width(texts: npt.NDArray[np.uint8]) -> Ints:
+    """Nanoseconds of texts that are equally long, a row each."""
+    digits = texts[:, 1:-1] if texts[:1, :1] == _QUOTE else texts
+    point = next(iter(np.flatnonzero(digits[:1] == _POINT)), digits.shape[1])
+    decimals = digits[:, point + 1 :]
+    least = len(_PLACES) - (_DECIMALS - decimals.shape[1])  # the last digit's place
+    if (
+        0 < point <= len(_PLACES) - _DECIMALS
+        and least <= len(_PLACES)
+        and (digits[:, point : point + 1] == _POINT).all()
+    ):
+        digits = np.concatenate((digits[:, :point], decimals), axis=1) - ord("0")
+        if digits.max(initial=0) <= 9:
+            places = _PLACES[least - digits.shape[1] : least]
+            high, low = (digits.astype(np.float64) @ places).astype(np.int64).T
+            joined: Ints = np.maximum(high * 10**_LOW + low, -1)  # what is too much for 64 bits became negative
+            return joined
+    return np.array([_exact(text.tobytes()) for text in texts], np.int64)
+
+
+_QUOTE, _POINT = ord('"'), ord(".")
+_DECIMALS = 3
+"""Decimals of a microsecond that are nanoseconds."""
 _DIGITS = 30
 """No instant has more of them, whatever its unit."""
 _LOW = 12

@@ -235,7 +235,8 @@ def test_what_is_no_timeline_is_told(tmp_path: Path, data: bytes) -> None:
 def test_times_are_exact_whatever_their_spelling(text: bytes, expected: int) -> None:
     """Texts and numbers, microseconds with decimals, and nanoseconds."""
     assert nanoseconds([text]).tolist() == [expected]
-    assert nanoseconds([text, b'"1736408883694795.1"']).tolist()[0] == expected
+    others = [b'"1736408883694795.1"', b"1736408883694795.25", b"12", b"9223372036854775.808"]
+    assert nanoseconds([text, *others]).tolist() == [expected, 1736408883694795100, 1736408883694795250, 12000, -1]
 
 
 def test_launches_of_all_operators_are_one_activity() -> None:
