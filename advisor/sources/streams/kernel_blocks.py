@@ -110,14 +110,17 @@ def _fast_columns(path: Path) -> tuple[bytes, dict[str, int]] | None:
     """(heading line, position of each canonical column) where the file is plain UTF-8 with commas."""
     with path.open("rb") as stream:
         sample = stream.read(1 << 16)
-    mark = b"\xef\xbb\xbf"
     line, newline, _ = sample.partition(b"\n")
-    text = line.removeprefix(mark)
-    if not newline or b'"' in text or b"\x00" in sample or detect_encoding(sample) not in ("utf-8", "utf-8-sig"):
+    if (
+        not newline
+        or line.count(b'"') % 2
+        or b"\x00" in sample
+        or detect_encoding(sample) not in ("utf-8", "utf-8-sig")
+    ):
         return None
     if sample.count(b"\r") > sample.count(b"\r\n") + sample.endswith(b"\r"):
         return None  # some of its lines end in a way that polars takes for text
-    heading = text.decode("utf-8", "replace").rstrip("\r").split(",")
+    heading = _headings(line)
     from advisor.sources.text.csvfiles import match_columns
 
     matches = match_columns(TABLES["kernels"].columns, heading)
@@ -129,11 +132,15 @@ def _fast_columns(path: Path) -> tuple[bytes, dict[str, int]] | None:
     return line + newline, positions if len(set(positions.values())) == len(positions) else {}
 
 
+def _headings(line: bytes) -> list[str]:
+    return next(csv.reader([line.decode("utf-8", "replace").removeprefix("\ufeff").rstrip("\r\n")]))
+
+
 def _blocks(path: Path, line: bytes, positions: Mapping[str, int], note: Note) -> Iterator[pl.DataFrame]:
     if not positions:
         raise _Untrusted
-    width = line.count(b",") + 1
-    headings = [heading.strip() for heading in line.decode("utf-8", "replace").split(",")]
+    headings = _headings(line)
+    width = len(headings)
     handed = False
     bad_starts = holes = wide = waits = 0
     grouped: frozenset[str] = frozenset()

@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import csv
+import io
 from pathlib import Path
 
 import numpy as np
+import pandas as pd
 import pytest
 
 from advisor.facts.device.kernel_time import timeline_of
@@ -12,6 +15,7 @@ from advisor.sources.base import Rank
 from advisor.sources.reference import TableRef
 from advisor.sources.streams import kernel_blocks as module
 from advisor.sources.streams.kernels import Kernels, load_kernels, operator_name
+from advisor.sources.text import csvfiles
 
 HEADING = (
     "Step ID,Task ID,Stream ID,Name,Type,OP State,Accelerator Core,Start Time(us),Duration(us),Wait Time(us),Block Num,"
@@ -220,12 +224,19 @@ def test_other_encodings_give_the_same_kernels(tmp_path: Path, encoding: str) ->
     assert found.duration.sum() == 601.0 and found.start.min() > 0
 
 
-def test_both_readers_agree(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """The fast and the tolerant way through a file end in the same arrays."""
+@pytest.mark.parametrize("quoted", [False, True])
+def test_both_readers_agree(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, quoted: bool) -> None:
+    """The fast and the tolerant way through a file end in the same arrays, also where every cell stands in quotes."""
     rows = [row(us=f"{i}.25", start=f"{1700000000000200 + i}.{i:03d}\t") for i in range(1, 50)] + [row(us="N/A")]
-    fast, _ = load(tmp_path, *rows)
+    heading = HEADING
+    if quoted:
+        table = pd.read_csv(io.StringIO("\n".join((heading, *rows))), dtype=str, keep_default_na=False)
+        heading, *rows = table.to_csv(index=False, quoting=csv.QUOTE_ALL).splitlines()
+    with monkeypatch.context() as only_fast:
+        only_fast.setattr(csvfiles, "read_file", None)
+        fast, _ = load(tmp_path, *rows, heading=heading)
     monkeypatch.setattr(module, "_fast_columns", lambda path: None)
-    slow, _ = load(tmp_path, *rows)
+    slow, _ = load(tmp_path, *rows, heading=heading)
     for name in ("start", "end", "duration", "block"):
         assert np.array_equal(getattr(fast, name), getattr(slow, name)), name
     assert fast.signatures == slow.signatures and fast.names == slow.names and fast.steps == slow.steps
