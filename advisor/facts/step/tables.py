@@ -13,7 +13,7 @@ from advisor.facts.recording.between import between_iterations
 from advisor.facts.recording.iterations import iterations_of
 from advisor.facts.recording.limits import section
 from advisor.facts.recording.sums import step_rows, tell_cluster_phases, tell_phases, tell_sums
-from advisor.facts.recording.windows import follows, meeting_steps
+from advisor.facts.recording.windows import follows, is_marked, meeting_steps
 from advisor.facts.step.from_kernels import KernelSteps
 from advisor.facts.step.start_gap import own_waits
 from advisor.facts.step.tail_collectives import collectives_in_steps
@@ -29,7 +29,10 @@ COVERED = limit("queueing", "covered")
 
 
 def reduce(rank: Rank) -> StepTimes | None:
-    """The rank's steps from the best table it has; None where no table tells."""
+    """The rank's steps from the best table it has; None where no table tells. A row without a mark is the whole
+    recording: where executions of a graph are counted in it, these are the steps."""
+    if not is_marked(rank) and (counted := _from_iterations(rank)) is not None:
+        return counted
     tables = _from_step_trace(rank) or _from_phases(rank) or _with_cluster_phases(rank, None)
     return tables or _from_iterations(rank) or _from_meetings(rank) or _from_host(rank)
 
@@ -134,19 +137,20 @@ def _with_cluster_phases(rank: Rank, times: StepTimes | None) -> StepTimes | Non
 def _from_iterations(rank: Rank) -> StepTimes | None:
     """Steps from msprof's table of iterations where no kernels tell them: each lasts from its start to the next one's,
     and what it does not run itself is the gap between two, also where an iteration is counted from the end of the one
-    before and waits for its data first. The last one is followed by nothing."""
+    before and waits for its data first. The last one is followed by nothing: how long it would last is unknown."""
     timeline = timeline_of(rank)
     if not rank.has("iterations") or (device_lanes(rank) is not None if timeline is None else timeline.whole):
         return None
     told = iterations_of(rank)
     if told is None or len(told.names) < 2:
         return None
-    time, own = (told.end - told.start)[:-1] / 1000, told.took[:-1] / 1000
+    time, own = (told.end - told.start) / 1000, told.took / 1000
     between = between_iterations(rank)
     if between is not None and between.awaited:
         own = np.minimum(own, time - between.gap_us)
     source = rank.source("iterations", "end_ns", "time_us", steps=told.names)
-    return StepTimes(told.names[:-1], time, {"interval": np.maximum(time - own, 0.0)}, "iterations", (source,))
+    times = StepTimes(told.names, time, {"interval": np.maximum(time - own, 0.0)}, "iterations", (source,))
+    return times.without(told.names[-1:], "nothing follows it")
 
 
 def _from_meetings(rank: Rank) -> StepTimes | None:

@@ -136,6 +136,22 @@ def test_the_table_of_iterations_tells_the_steps_that_kernels_do_not(tmp_path: P
     assert facts["recording.kind"] == ("inference" if cut else "training_steps")
 
 
+def test_executions_in_a_row_without_a_mark_are_the_steps(tmp_path: Path) -> None:
+    """torch_npu writes one row "0" where no step is marked: three executions in it are no step of three times the
+    length, and the statistic counts all three."""
+    folder = _write(tmp_path / "run_20260101000000_ascend_pt", "1" * 3)
+    next(folder.rglob("op_summary_*.csv")).unlink()
+    output = folder / "ASCEND_PROFILER_OUTPUT"
+    output.mkdir()
+    row = "Device_id,Step,Computing,Communication(Not Overlapped),Free,Stage\n0,0,3000,0,400,3400\n"
+    (output / "step_trace_time.csv").write_text(row, encoding="utf-8")
+    counts = "OP Type,Core Type,Count,Total Time(us)\nMatMulV2,AI_CORE,6,2700\nSoftmaxV2,AI_CORE,3,300\n"
+    (output / "op_statistic.csv").write_text(counts, encoding="utf-8")
+    facts = {(f.name, f.subject.id): f.value for f in advise([tmp_path], load_rules()).facts}
+    assert facts["step.time_us", "run"] == pytest.approx(1200) and facts["step.count", "run"] == 2
+    assert facts["operator_type.count", "MatMulV2"] == 2
+
+
 def test_an_iteration_counted_from_the_end_of_the_one_before_waits_for_its_data_first(tmp_path: Path) -> None:
     """CANN 5 counts an iteration from the last one's end: what lies before its first operator, when its data come, is
     the gap, although no time is left between two iterations."""
