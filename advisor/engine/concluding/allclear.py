@@ -12,6 +12,7 @@ from functools import lru_cache
 from typing import Any
 
 from advisor.basics.units import MEASURED, rank_list, show
+from advisor.engine.concluding.doubted import failed_measures
 from advisor.facts.account.spending import step_time
 from advisor.facts.base import FactSet
 from advisor.knowledge.statements import document
@@ -143,6 +144,8 @@ def objection(facts: FactSet, findings: Sequence[Finding] = (), ranks: Sequence[
     if files := facts.doubted:
         shown = some(files)
         return Doubt(both("all_clear.contradicted", files=shown), both("all_clear.contradicted_tells", files=shown))
+    if failed := failed_measures(facts):
+        return Doubt(both("all_clear.failed", names=some(failed)), both("all_clear.failed_tells"))
     if (share := facts.number("step.unplaced_share", RUN) or 0.0) >= terms()["doubted"]["value"]:
         return Doubt(both("all_clear.unplaced", share=show(share, "ratio")), both("all_clear.unplaced_tells"))
     if facts.value("recording.is_set_up", RUN) is True:
