@@ -1,5 +1,5 @@
-"""Whether a finding rests on files that hold impossible numbers or contradict one another, or lacks what a defect kept from
-being measured."""
+"""Whether a finding rests on files that hold impossible numbers or contradict one another, or lacks what a defect kept
+from being measured."""
 
 from __future__ import annotations
 
