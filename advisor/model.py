@@ -156,6 +156,8 @@ class Problem:
     """Tables that the file was to give and of which nothing could be used."""
     doubted: tuple[str, ...] = field(default=(), compare=False)
     """Tables with impossible numbers, or that contradict themselves or others: what rests on them is uncertain."""
+    failed: tuple[str, ...] = field(default=(), compare=False)
+    """Families of facts that a defect of the advisor kept from being measured, or from being measured as a whole."""
 
 
 @dataclass(frozen=True)

@@ -12,13 +12,13 @@ from typing import TYPE_CHECKING, Any
 from advisor.basics.garbage import search_later
 from advisor.execution import executor, input_sizes, require_memory, run_each
 from advisor.facts import declared
-from advisor.facts.base import FactSet, Family, Measured, Reduction, Run
+from advisor.facts.base import FactSet, Family, Measured, Reduction, Run, fact
 from advisor.facts.origins import Origins
 from advisor.facts.recording.bounds import bounds_of, impossible
 from advisor.facts.recording.doubts import doubt, mark, tables_of
 from advisor.facts.recording.witnesses import hear_witnesses
 from advisor.facts.registry import catalogue, families, plan
-from advisor.model import Problem, Report
+from advisor.model import RUN, Problem, Report
 from advisor.sources.base import Profile, Rank, say_once
 from advisor.sources.changes import watched
 
@@ -134,9 +134,17 @@ def _measured(given: Opened, names: Iterable[str] | None, options: Options, allo
     for family in chosen:
         _measure_family(family, run, facts, origins, chosen)
     mark(run, facts, chosen)
+    for item in fact("run.failed_measures", RUN, _failed(run) or None):
+        facts.add(item)
     log.info("%d facts measured by %d families", len(facts), len(chosen))
     problems = say_once([*profile.problems, *(p for r in profile.ranks for p in r.problems)])
     return Measured(describe(run, facts), facts, problems, tables, _unusable(run, facts), run)
+
+
+def _failed(run: Run) -> tuple[str, ...]:
+    """The advisor's own families of facts that failed on the run or on a rank of it."""
+    problems = [*run.profile.problems, *(problem for rank in run.ranks for problem in rank.problems)]
+    return tuple(sorted({name for problem in problems for name in problem.failed}))
 
 
 def _unusable(run: Run, facts: FactSet) -> tuple[str, ...]:
@@ -161,7 +169,10 @@ def _unusable(run: Run, facts: FactSet) -> tuple[str, ...]:
     return tuple(sorted(silent.union(*(files for table, files in lost.items() if table not in usable))))
 
 
-_ALWAYS = ("step.time_us", "run.rank_count", "collection.tables", "run.partial_steps", "run.uneven_files")
+_ALWAYS = (
+    "step.time_us", "run.rank_count", "collection.tables", "run.partial_steps", "run.uneven_files",
+    "run.failed_measures",
+)  # fmt: skip
 """The report's summary needs these whatever the rules ask for."""
 
 
@@ -182,9 +193,9 @@ def _measure_family(family: Family, run: Run, facts: FactSet, origins: Origins, 
                 facts.add(origins.traced(item, kinds[item.name], family.tables))
     except Exception as error:
         log.debug("family %s", family.name, exc_info=True)
-        run.profile.problems.append(
-            Problem(place, f"facts of {family.name} are incomplete: {type(error).__name__}: {error}")
-        )
+        told = f"facts of {family.name} are incomplete: {type(error).__name__}: {error}"
+        failed = (family.name,) if family.built_in else ()
+        run.profile.problems.append(Problem(place, told, failed=failed))
     if refused and family.built_in and declared.STRICT:
         raise declared.DeclarationError(f"{family.name}: {'; '.join(refused)}")
     run.profile.problems += [Problem(place, fault) for fault in refused]
@@ -204,7 +215,9 @@ def reduce_rank(rank: Rank, names: tuple[str, ...]) -> tuple[dict[Reduction[Any]
                 reduction = reducer(rank)
             except Exception as error:
                 log.debug("family %s of rank %s", name, rank.rank, exc_info=True)
-                rank.note(rank.relative(rank.root), f"{name} could not be measured: {type(error).__name__}: {error}")
+                told = f"{name} could not be measured: {type(error).__name__}: {error}"
+                failed = (name,) if families()[name].built_in else ()
+                rank.note(rank.relative(rank.root), told, failed=failed)
                 continue
             if reduction is not None:
                 reductions[reducer.key] = reduction

@@ -62,9 +62,10 @@ class Rank:
         except ValueError:
             return path.name
 
-    def note(self, file: str, problem: str, doubted: tuple[str, ...] = ()) -> None:
-        """Tells a problem of a file once; `doubted` are the tables that cannot be relied on because of it."""
-        entry = Problem(file, problem, doubted=doubted)
+    def note(self, file: str, problem: str, doubted: tuple[str, ...] = (), failed: tuple[str, ...] = ()) -> None:
+        """Tells a problem of a file once; `doubted` are the tables that cannot be relied on because of it, `failed` the
+        families of facts that were not measured."""
+        entry = Problem(file, problem, doubted=doubted, failed=failed)
         if len(self._told) != len(self.problems):
             self._told = set(self.problems)
         if entry not in self._told:

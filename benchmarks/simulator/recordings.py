@@ -40,8 +40,8 @@ class Known:
     """Part of it in which kernels run."""
 
 
-def _export(folder: Path, kernels: list[tuple[str, float, float]]) -> None:
-    """op_summary and op_statistic of (type, start, duration)."""
+def write_kernels(folder: Path, kernels: list[tuple[str, float, float]]) -> None:
+    """op_summary and op_statistic of (type, start, duration), microseconds, as msprof exports them."""
     output = folder / "PROF_000001" / "mindstudio_profiler_output"
     output.mkdir(parents=True)
     rows, until = [], 0.0
@@ -89,7 +89,7 @@ def kernel_benchmark(folder: Path, seed: int) -> Known:
     before = [("Cast", 100.0, 3.0), ("DSARandomNormal", 900.0, 2.0)]
     compiled = rng.uniform(20_000, 2_000_000)
     kernels = _loop(rng, ("custom_kernel",), rng.randint(5, 200), compiled, rng.uniform(5, 300), rng.uniform(5, 400))
-    _export(folder, before + kernels)
+    write_kernels(folder, before + kernels)
     return _judged(kernels, "kernel_benchmark")
 
 
@@ -98,7 +98,7 @@ def decoding(folder: Path, seed: int) -> Known:
     rng = random.Random(seed)
     weights = _loop(rng, ("TransData", "Cast"), 20, 100.0, 400.0, 30.0)
     kernels = _loop(rng, _TOKEN * rng.randint(2, 8), rng.randint(10, 60), 3_000_000.0, rng.uniform(2, 60), 15.0)
-    _export(folder, weights + kernels)
+    write_kernels(folder, weights + kernels)
     return _judged(kernels, "inference")
 
 
@@ -106,7 +106,7 @@ def unmarked_training(folder: Path, seed: int) -> Known:
     """A whole training recorded by msprof alone: steps repeat, and nothing marks them."""
     rng = random.Random(seed)
     kernels = _loop(rng, _TRAINING * rng.randint(2, 6), rng.randint(8, 40), 0.0, rng.uniform(2, 200), 40.0)
-    _export(folder, kernels)
+    write_kernels(folder, kernels)
     return _judged(kernels, "unmarked")
 
 
@@ -116,7 +116,7 @@ def set_up_and_training(folder: Path, seed: int) -> Known:
     before = _loop(rng, ("Fill", "Cast", "StatelessRandomNormalV2"), 10, 0.0, 500.0, 5.0)
     begin = rng.uniform(1e6, 3e7)
     kernels = _loop(rng, _TRAINING * rng.randint(2, 6), rng.randint(8, 40), begin, rng.uniform(2, 200), 40.0)
-    _export(folder, before + kernels)
+    write_kernels(folder, before + kernels)
     return _judged(kernels, "unmarked")
 
 

@@ -12,6 +12,7 @@ from functools import lru_cache
 from typing import Any
 
 from advisor.basics.units import MEASURED, rank_list, show
+from advisor.engine.concluding.doubted import failed_measures
 from advisor.facts.account.spending import step_time
 from advisor.facts.base import FactSet
 from advisor.knowledge.statements import document
@@ -74,6 +75,8 @@ def losses(facts: FactSet) -> list[Loss]:
             shares = [beyond] if shares and (beyond := exposed - _largest_bubble(facts)) > 0 else []
         if direction == "scheduling" and (_is_handful(facts) or facts.value("recording.is_set_up", RUN) is True):
             continue
+        awaiting = _awaiting(facts) if direction == "scheduling" else 0.0
+        shares = [share - awaiting for share in shares[:1] if share > awaiting]
         if shares:
             told = any(facts.value(name, RUN) is not None for name in entry["tells"]["unless"])
             tells = None if told else _not_at_hand(entry["tells"]["evidence"], facts)
@@ -92,6 +95,11 @@ def losses(facts: FactSet) -> list[Loss]:
                 )
             )
     return sorted(found, key=lambda loss: loss.elsewhere - loss.share)
+
+
+def _awaiting(facts: FactSet) -> float:
+    """The share of the time in which a server may have waited for requests: nobody knows whether it is lost."""
+    return facts.number("timeline.awaiting_idle_share", RUN) or 0.0
 
 
 def _mostly(entry: Mapping[str, Any], share: float, facts: FactSet) -> Text | None:
@@ -143,6 +151,8 @@ def objection(facts: FactSet, findings: Sequence[Finding] = (), ranks: Sequence[
     if files := facts.doubted:
         shown = some(files)
         return Doubt(both("all_clear.contradicted", files=shown), both("all_clear.contradicted_tells", files=shown))
+    if failed := failed_measures(facts):
+        return Doubt(both("all_clear.failed", names=some(failed)), both("all_clear.failed_tells"))
     if (share := facts.number("step.unplaced_share", RUN) or 0.0) >= terms()["doubted"]["value"]:
         return Doubt(both("all_clear.unplaced", share=show(share, "ratio")), both("all_clear.unplaced_tells"))
     if facts.value("recording.is_set_up", RUN) is True:
@@ -152,6 +162,8 @@ def objection(facts: FactSet, findings: Sequence[Finding] = (), ranks: Sequence[
     if doubted:
         first, share = doubted[0]
         return Doubt(both("all_clear.doubted", share=show(share, "ratio"), title=first.title), None, first)
+    if (share := _awaiting(facts)) >= terms()["named"]["value"]:
+        return Doubt(both("all_clear.awaiting", share=show(share, "ratio")), both("all_clear.awaiting_tells"))
     if _ran_once(facts):
         return Doubt(both("all_clear.once"), both("all_clear.set_up_tells"))
     return (

@@ -1,11 +1,14 @@
-"""Whether a finding rests on files that hold impossible numbers or contradict one another."""
+"""Whether a finding rests on files that hold impossible numbers or contradict one another, or lacks what a defect kept
+from being measured."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator
 
 from advisor.facts.base import FactSet
+from advisor.facts.registry import families
 from advisor.model import COLLECTION, RUN, Fact, Subject
+from advisor.ruleset.rule import Rule
 from advisor.ruleset.truth.board import Board, Reached
 from advisor.ruleset.truth.evaluate import Scope
 
@@ -30,6 +33,18 @@ def doubted_files(scope: Scope, facts: FactSet, findings: object) -> tuple[str, 
         wanted = {verdict for part in rule.findings() for verdict in part.verdicts}
         files.update(file for verdict in wanted for reached in findings.of(verdict) for file in _of(reached, facts))
     return tuple(sorted(files))
+
+
+def failed_measures(facts: FactSet) -> tuple[str, ...]:
+    """Families of facts that a defect of the advisor kept from being measured, or from being measured as a whole."""
+    told = facts.value("run.failed_measures", RUN)
+    return tuple(str(name) for name in told) if isinstance(told, tuple) else ()
+
+
+def lacks_failed(rule: Rule, facts: FactSet) -> bool:
+    """Whether the rule asks for a fact that failed to be measured: what it would have said may refute the finding."""
+    known, asked = families(), rule.uses_facts()
+    return any(kind.name in asked for name in failed_measures(facts) if name in known for kind in known[name].kinds)
 
 
 def _holds(one: Subject, other: Subject) -> bool:

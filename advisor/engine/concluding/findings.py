@@ -9,7 +9,7 @@ from typing import Any
 from advisor.basics.errors import RuleError
 from advisor.basics.units import NANOSECONDS, NBSP
 from advisor.engine.concluding.allclear import some
-from advisor.engine.concluding.doubted import doubted_files
+from advisor.engine.concluding.doubted import doubted_files, failed_measures, lacks_failed
 from advisor.engine.concluding.partial import is_partial, reservations
 from advisor.engine.concluding.roots import lower
 from advisor.facts.account.spending import step_time
@@ -216,6 +216,9 @@ def _confidence(
     if files := doubted_files(scope, facts, findings):
         confidence = lower(confidence, Confidence.LOW)
         doubts.append(both("all_clear.contradicts", files=some(files)))
+    if lacks_failed(rule, facts):
+        confidence = lower(confidence, Confidence.LOW)
+        doubts.append(both("all_clear.failed_asked", names=some(failed_measures(facts))))
     if rule.direction != Direction.EVIDENCE:
         doubts += reservations(rule, scope.subject, facts)
     return confidence, tuple(doubts)

@@ -45,7 +45,8 @@ KINDS = (
          "part of the gain of other repairs that a loader which is behind takes back: the loop waits for its batch by "
          "as much longer",
          formula="steps since each wait for a loader that fetches ahead, back to the last one, four at most ÷ all "
-                 "steps; of waits of a twentieth of the step and more", needs="trace"),
+                 "steps; of waits of a twentieth of the step and more; none of a single one with more steps than that "
+                 "before or behind it", needs="trace"),
 )  # fmt: skip
 
 

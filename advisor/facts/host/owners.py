@@ -46,6 +46,7 @@ class Owners:
         self._launched = np.sort(trace.launched)
         self._beside: dict[int, float] = {}
         nobodys = (_FRAME, _LAUNCH, _WAITS, AWAITS_CALLBACKS)
+        self._waiting = np.array([bool(_WAITS.search(name)) for name in trace.host.names], bool)
         self._frames = np.array([any(one.search(name) for one in nobodys) for name in trace.host.names], bool)
 
     def of(self, start: int, end: int) -> tuple[str | None, float]:
@@ -90,6 +91,23 @@ class Owners:
             if not self._always(name, 1.0):
                 lasts[host.names[name]] = lasts.get(host.names[name], 0.0) + float(overlap[one]) / 1000
         return lasts if (end - start) * COVERS <= 1000 * sum(lasts.values()) else {}
+
+    def waits(self, owner: str | None, start: int, end: int) -> bool:
+        """Whether the host waits for somebody else in a stretch: whoever owns it waits for practically all of its time,
+        or nobody does and one wait covers half of it. Threads beside the loop wait either way."""
+        host = self._host
+        within = np.flatnonzero((host.start < end) & (host.end > start))
+        waiting = within[self._waiting[host.name[within]]]
+        if not owner:
+            low, high = np.maximum(host.start[waiting], start), np.minimum(host.end[waiting], end)
+            spans = (high - low >= COVERS * (end - start)) & (high - low >= COVERS * (host.end - host.start)[waiting])
+            return bool(spans.any())
+        for one in within[host.name[within] == host.names.index(owner)].tolist():
+            low, high = int(host.start[one]), int(host.end[one])
+            inside = waiting[(host.start[waiting] >= low) & (host.end[waiting] <= high)]
+            if ((host.end - host.start)[inside] >= _WHOLLY * (high - low)).any():
+                return True
+        return False
 
     def events(self, name: str, start: int, end: int) -> Intervals:
         """When the host is in events of this name, within a stretch."""

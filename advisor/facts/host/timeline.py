@@ -5,15 +5,17 @@ from __future__ import annotations
 
 from collections import Counter, defaultdict
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 import numpy as np
 
-from advisor.basics.arrays import Floats, Ints
+from advisor.basics.arrays import Floats, Ints, Mask
 from advisor.basics.intervals import union
 from advisor.basics.units import rank_list
 from advisor.facts.base import FactSet, Family, Reduction, Run, fact, kind
 from advisor.facts.cluster.peers import held_by_most
+from advisor.facts.collectives.exchanges import EXCHANGES
+from advisor.facts.data.loading import DATA_PIPELINE
 from advisor.facts.device.clock import clock_of, felt_drop
 from advisor.facts.device.kernel_time import Timeline, busy, idle_stretches, sums, timeline_of
 from advisor.facts.host.functions import GC, Function, function_facts, functions_of
@@ -22,9 +24,13 @@ from advisor.facts.host.graph_calls import own_code_us
 from advisor.facts.host.loader_waits import loader_waits
 from advisor.facts.host.owners import COVERS, Owners
 from advisor.facts.host.pace import CALLS, LOADER, slow_hosts
+from advisor.facts.host.requests import KINDS as REQUEST_KINDS
+from advisor.facts.host.requests import may_wait
 from advisor.facts.host.synchronised import synchronised_us
 from advisor.facts.operators.access import ACCESS
 from advisor.facts.operators.operators import scale
+from advisor.facts.recording.kinds.evidence import RECORDING
+from advisor.facts.recording.kinds.kind import recording_of
 from advisor.facts.recording.limits import section
 from advisor.facts.recording.overhang import tell_apart, tell_overhang, tell_steps, tell_unlinked
 from advisor.facts.step.from_kernels import reduce as reduce_steps
@@ -100,6 +106,7 @@ KINDS = (
         needs="trace",
     ),
     *FUNCTION_KINDS,
+    *REQUEST_KINDS,
     kind("timeline.gc_us", "us", _BOTH, "time per step in which Python collected garbage", needs="trace"),
     kind("timeline.gc_share", "ratio", _BOTH, "the same, share of the step", needs="trace"),
     kind(
@@ -215,6 +222,8 @@ class Gap:
     """How much of the stretch that event covers."""
     several: Mapping[str, float] = field(default_factory=dict)
     """Where none does: what functions share it, and how much of it each has; empty where they leave most of it."""
+    awaits: bool = False
+    """Whether it may be waiting for requests, should these be served."""
 
 
 @dataclass(frozen=True)
@@ -240,6 +249,10 @@ class Idle:
     """The part of `loader_us` between kernels of the step."""
     functions: tuple[Function, ...] = ()
     """Functions of the host in which it idles."""
+    awaiting_us: Floats | None = None
+    """In stretches that may be waiting for requests, should it serve any …"""
+    awaits_in: str = ""
+    """… and the host's function that is the longest of these, where one owns it."""
 
 
 IDLE = Reduction("timeline", Idle)
@@ -266,7 +279,8 @@ def reduce(rank: Rank) -> Idle | None:
     length = (end - start) / 1000
     long = length >= LONG_US
     owners = None if trace is None else Owners(trace, running, int(windows.start[0]), int(windows.end.max()))
-    gaps = tuple(_gaps(timeline, owners, start, end, step))
+    awaiting = may_wait(owners, start, end)
+    gaps = tuple(_gaps(timeline, owners, start, end, step, awaiting))
     owned = any(gap.host for gap in gaps)
     waits = None if trace is None else loader_waits(trace, owned, start, end, step, windows.end)
     return Idle(
@@ -285,6 +299,7 @@ def reduce(rank: Rank) -> Idle | None:
         None if trace is None else synchronised_us(trace, start, end, step, steps, LONG_US),
         None if waits is None else waits.within_us,
         _functions(trace, owners, gaps, (start, end, step), windows.end),
+        sums(step[awaiting], length[awaiting], steps),
     )
 
 
@@ -309,8 +324,10 @@ def _from_lanes(rank: Rank) -> Idle | None:
     start, end, step = idle_stretches(running, first, last)
     length = (end - start) / 1000
     long, owners = length >= LONG_US, Owners(trace, running, int(first[0]), int(last.max()))
+    awaiting = may_wait(owners, start, end)
     gaps = tuple(
-        Gap(rows[int(step[i])].step, int(start[i]), float(length[i]), "", "", *owners.of(int(start[i]), int(end[i])))
+        Gap(rows[int(step[i])].step, int(start[i]), float(length[i]), "", "", *owners.of(int(start[i]), int(end[i])),
+            awaits=bool(awaiting[i]))
         for i in np.argsort(start - end, kind="stable")[:GAPS].tolist()
     )  # fmt: skip
     steps, waits = len(rows), loader_waits(trace, any(gap.host for gap in gaps), start, end, step, last)
@@ -322,11 +339,12 @@ def _from_lanes(rank: Rank) -> Idle | None:
         synchronised_us=synchronised_us(trace, start, end, step, steps, LONG_US),
         loader_within_us=None if waits is None else waits.within_us,
         functions=_functions(trace, owners, gaps, (start, end, step), last),
+        awaiting_us=sums(step[awaiting], length[awaiting], steps),
     )  # fmt: skip
 
 
 def _gaps(
-    timeline: Timeline, owners: Owners | None, start: np.ndarray, end: np.ndarray, step: np.ndarray
+    timeline: Timeline, owners: Owners | None, start: Ints, end: Ints, step: Ints, awaiting: Mask
 ) -> Iterator[Gap]:
     kernels = timeline.kernels
     known = np.flatnonzero(kernels.start >= 0)
@@ -339,7 +357,8 @@ def _gaps(
         host = (None, 0.0) if owners is None else owners.of(int(start[i]), int(end[i]))
         names = timeline.windows.names
         several = owners.several(int(start[i]), int(end[i])) if owners is not None and host[0] == "" else {}
-        yield Gap(names[int(step[i])], int(start[i]), float(end[i] - start[i]) / 1000, before, after, *host, several)
+        length = float(end[i] - start[i]) / 1000
+        yield Gap(names[int(step[i])], int(start[i]), length, before, after, *host, several, bool(awaiting[i]))
 
 
 def _collections(timeline: Timeline, trace: Trace) -> Floats | None:
@@ -381,7 +400,8 @@ def _clock_facts(run: Run) -> Iterator[Fact]:
 def measure(run: Run, facts: FactSet) -> Iterator[Fact]:
     """Facts of each rank and of the run."""
     yield from _clock_facts(run)
-    found = run.each(IDLE)
+    serves = recording_of(run).kind == "inference"
+    found = {rank: _serving(idle) if serves else idle for rank, idle in run.each(IDLE).items()}
     rows: dict[int, dict[str, float]] = {}
     parts: dict[int, float] = {}
     for rank, idle in found.items():
@@ -414,6 +434,10 @@ def measure(run: Run, facts: FactSet) -> Iterator[Fact]:
             row["timeline.synchronised_us"] = per.per_step(idle.synchronised_us)
             if window > 0:
                 row["timeline.synchronised_share"] = row["timeline.synchronised_us"] / window
+        if serves and idle.awaiting_us is not None:
+            row["timeline.awaiting_idle_us"] = per.per_step(idle.awaiting_us)
+            if window > 0:
+                row["timeline.awaiting_idle_share"] = row["timeline.awaiting_idle_us"] / window
         waited = row.get("timeline.loader_idle_us", 0.0)
         rows[rank] = row = in_steps(run, rank, row, window)
         _cap_loading(row)
@@ -423,12 +447,16 @@ def measure(run: Run, facts: FactSet) -> Iterator[Fact]:
         for name, value in row.items():
             yield from fact(name, subject, value, *idle.sources, samples=samples)
         yield from _gap_facts(subject, _steady_gaps(idle, per.chosen), idle.sources)
+        if serves:
+            yield from fact("timeline.awaiting_owner", subject, idle.awaits_in[:200] or None, *idle.sources)
     if not rows:
         return
     first = next(iter(found.values()))
     for name in dict.fromkeys(name for row in rows.values() for name in row):
         values = [row[name] for row in rows.values() if name in row]
         yield from fact(name, RUN, held_by_most(values), *first.sources, samples=len(values))
+    waits_in = next((idle.awaits_in for idle in found.values() if idle.awaits_in), "")
+    yield from fact("timeline.awaiting_owner", RUN, waits_in[:200] if serves and waits_in else None, *first.sources)
     yield from _stall_facts(run, found, parts, facts.number("step.time_us", RUN))
     gaps = [(r, gap) for r, idle in found.items() for gap in _steady_gaps(idle, scale(run, r, idle.steps).chosen)]
     gaps.sort(key=lambda of_rank: -of_rank[1].length_us)
@@ -439,6 +467,15 @@ def measure(run: Run, facts: FactSet) -> Iterator[Fact]:
     yield from function_facts(run, functions, owner, facts.number("step.time_us", RUN), first.sources)
     if gaps and len(found) > 1:
         yield from fact("timeline.longest_gap_rank", RUN, str(gaps[0][0]), *first.sources)
+
+
+def _serving(idle: Idle) -> Idle:
+    """The same of a recording that serves requests: what may be waiting for these owns no idle time."""
+    waiting = [gap for gap in idle.gaps if gap.awaits]
+    names = Counter({gap.host: gap.host_us for gap in waiting if gap.host})
+    functions = tuple(each for each in idle.functions if each.name not in names)
+    gaps = tuple(gap for gap in idle.gaps if not gap.awaits)
+    return replace(idle, gaps=gaps, functions=functions, awaits_in=next(iter(names), ""))
 
 
 def _cap_loading(row: dict[str, float]) -> None:
@@ -538,4 +575,5 @@ def _shared_facts(subject: Subject, gaps: list[Gap], sources: tuple[Source, ...]
         yield from fact("timeline.gap_functions_share", subject, share, *sources)
 
 
-FAMILIES = (Family("timeline", KINDS, measure, IDLE.by(reduce), ("kernels", "trace"), uses=(STEPS, ACCESS, CALLS)),)
+_USES = (STEPS, ACCESS, CALLS, RECORDING, DATA_PIPELINE, EXCHANGES)
+FAMILIES = (Family("timeline", KINDS, measure, IDLE.by(reduce), ("kernels", "trace"), uses=_USES),)

@@ -24,6 +24,9 @@ KINDS = (
     kind("communication.unseen_ranks", "count", "run", "ranks at hand, where there are several and no file that could "
          "tell of communication: what looks idle may be communication"),
     kind("run.uneven_files", "list", "run", "files that some rank lacks although most ranks have them"),
+    kind("run.failed_measures", "list", "run", "families of facts that a defect of the advisor kept from being "
+         "measured, or from being measured as a whole",
+         formula="told by the pipeline, once all families have been heard"),
 )  # fmt: skip
 
 _TELLING = ("kernels", "collectives", "transports", "links", "trace", "operator_types")

@@ -9,12 +9,13 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import cache
 from itertools import pairwise
 
 import numpy as np
 
 from advisor.basics.arrays import Floats, Ints, Mask
-from advisor.facts.operators.kinds import is_conversion
+from advisor.facts.operators.kinds import is_conversion, is_update
 from advisor.facts.recording.between import awaits_data
 from advisor.facts.recording.counts import UNTYPED, types_of
 from advisor.facts.recording.iterations import iterations_of
@@ -68,12 +69,21 @@ def place(rank: Rank, kernels: Kernels, whole: bool, computes: Mask) -> Placed:
         for i in np.flatnonzero(named).tolist()
         if (mine := (kernels.step == i) & known).any()
     )
-    if firsts and not _numbers_launches(rank, kernels):
-        names = [kernels.steps[i] for _, i in firsts]
+
+    @cache
+    def steady() -> Steady:
+        return _steady(kernels, known, computes)
+
+    def span_the_run(marks: Sequence[str]) -> bool:
+        told = not whole or not set(marks) <= {*NAMELESS} or is_marked(rank)
+        return not told and _trains_again(kernels, steady(), known)
+
+    names = [kernels.steps[i] for _, i in firsts]
+    if firsts and not _numbers_launches(rank, kernels) and not span_the_run(names):
         apart = rank.tables["kernels"].reader == "kernels.timelines" and not awaits_data(rank)
         return _placed(kernels, names, np.array([start for start, _ in firsts], np.int64), "kernels", apart)
     trace = load_trace(rank)
-    if trace is not None and trace.steps:
+    if trace is not None and trace.steps and not span_the_run([name for name, *_ in trace.steps]):
         first = np.array([start for _, start, _ in trace.steps], np.int64)
         if (kernels.start[known] >= first[0]).any():
             return _placed(kernels, [name for name, _, _ in trace.steps], first, "trace")
@@ -81,17 +91,40 @@ def place(rank: Rank, kernels: Kernels, whole: bool, computes: Mask) -> Placed:
         return by_graph
     if not whole or is_marked(rank):
         return _placed(kernels, ["0"], np.array([kernels.start[known].min()]), "")
+    return _recorded(kernels, steady(), known)
+
+
+def _steady(kernels: Kernels, known: Mask, computes: Mask) -> Steady:
+    """What repeats of kernels that no step divides, and what lies before."""
     order = np.flatnonzero(known)
     kinds, nameless = _kinds(kernels)
     exactly = np.where(
         computes & ~nameless, kernels.name * len(kernels.signatures) + kernels.signature, -1 - kinds
     )  # fmt: skip
     exactly = np.unique(exactly, return_inverse=True)[1].astype(np.int64)
-    steady = find_steady(
+    return find_steady(
         kinds[order], kernels.start[order], kernels.end[order], computes[order], exactly[order],
         make_inputs(kernels, order),
     )  # fmt: skip
-    inside = ~known
+
+
+def _trains_again(kernels: Kernels, steady: Steady, known: Mask) -> bool:
+    """Whether weights are updated in each of several equal passes that hold most of the work: what one mark spans is no
+    step then, but the whole run. Micro-batches of a step repeat, too, and are followed by one update."""
+    found, limits = steady.repetition, section("repetition")
+    if found is None or found.executions < limits["executions"]:
+        return False
+    order = np.flatnonzero(known)
+    within = order[found.first : found.last]
+    one = np.unique(kernels.signature[within[: found.length]]).tolist()
+    updates = {is_update(kernels.signatures[each].type) for each in one}
+    held = float(kernels.duration[within].sum())
+    return updates == {True, False} and held >= limits["covered_share"] * float(kernels.duration[known].sum())
+
+
+def _recorded(kernels: Kernels, steady: Steady, known: Mask) -> Placed:
+    """One window around what is judged of kernels that nothing divides."""
+    order, inside = np.flatnonzero(known), ~known
     inside[order[steady.first : steady.last]] = True
     low = int(kernels.start[order[steady.first]])
     high = int(kernels.end[order[steady.first : steady.last]].max())

@@ -43,13 +43,12 @@ def steady(run: Run) -> dict[int, StepTimes]:
     """rank -> its steady steps. A step that is warm-up or incomplete on one rank is left out on all of them: the
     others waited for it."""
     times = dict(run.each(STEPS))
-    has_steps = recording_of(run).has_steps
     recordings, courses = run.each(RECORDING), run.each(COURSE)
     known = {rank.rank: rank.framework for rank in run.ranks}
     frameworks = {rank: framework_of(run) if name == "unknown" else name for rank, name in known.items()}
     outvoted = outvoted_ranks(run)
     for rank, reduction in run.each(KERNEL_STEPS).items():
-        prepared = not has_steps and rank in recordings and recordings[rank].set_up_us > 0
+        prepared = rank in recordings and recordings[rank].set_up_us > 0  # its only row holds that as well
         framework = frameworks.get(rank, "unknown")
         fuller = rank in times and rank in courses and are_fuller(times[rank], courses[rank], framework)
         believed = rank not in times or prepared or fuller or rank in outvoted

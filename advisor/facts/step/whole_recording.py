@@ -31,7 +31,7 @@ def by_batch(
         return dict(times)
     ((rank, one),) = times.items()
     data, fetch = pipelines.get(rank), fetches.get(rank)
-    if data is None or one.table != "steps" or one.steps not in (("0",), ("",)) or one.excluded:
+    if data is None or one.table not in ("steps", "kernels") or one.steps not in (("0",), ("",)) or one.excluded:
         return dict(times)
     if any(one.phases[name].sum() > 0 for name in ("exposed", "overlapped") if name in one.phases):
         return dict(times)
