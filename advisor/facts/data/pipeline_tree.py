@@ -327,7 +327,7 @@ def starvation_rise(op: Operation) -> float | None:
 
 def find_steepest(tree: Mapping[int, Operation]) -> int | None:
     """The operation at which starvation begins; where two are equal, the one whose output is empty more often, then
-    the one nearer the source. None where more may be lost behind a queue that was not sampled, or an operation that
+    the one nearer the source. None where as much may be lost behind a queue that was not sampled, or an operation that
     is not told of: it may be that one."""
     best: tuple[float, float] = (-1.0, 0.0)
     found, unseen = None, -1.0
@@ -341,7 +341,7 @@ def find_steepest(tree: Mapping[int, Operation]) -> int | None:
         key = (round(rise, 6), op.output.empty)
         if key > best:
             best, found = key, op.op_id
-    return None if round(unseen, 6) > best[0] else found
+    return None if round(unseen, 6) >= best[0] else found
 
 
 def _most_before(op: Operation, tree: Mapping[int, Operation]) -> float:

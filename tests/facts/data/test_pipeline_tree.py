@@ -68,6 +68,12 @@ def test_nobody_is_blamed_beside_an_operation_that_the_file_lost() -> None:
     assert find_steepest(tree(line)) is None
 
 
+def test_of_two_sources_neither_is_blamed_where_one_s_queue_was_lost() -> None:
+    """Both may fill the join as little: the one whose samples are left is not the culprit for that."""
+    join = [(0, "Shuffle", 1, EMPTY, (1, 2)), (1, "TFReader", 4, EMPTY, ()), (2, "TFReader", 4, (), ())]
+    assert find_steepest(tree(join)) is None
+
+
 def test_a_lost_queue_hides_no_more_than_lies_between_its_neighbours() -> None:
     """Behind the lost queue an eighth is missing at most; half of it goes at the batch."""
     most = (14,) * 20
