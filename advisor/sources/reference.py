@@ -32,6 +32,10 @@ class Notes:
         """Keeps it."""
         self._told.append((file, problem, doubted))
 
+    def holds(self, text: str) -> bool:
+        """Whether something was told in these words."""
+        return any(text in problem for _, problem, _ in self._told)
+
     def tell(self, note: Note, *, doubting: bool = True) -> None:
         """Passes all of it on, with or without what is in doubt because of it."""
         for file, problem, doubted in self._told:

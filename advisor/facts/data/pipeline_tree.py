@@ -327,16 +327,34 @@ def starvation_rise(op: Operation) -> float | None:
 
 def find_steepest(tree: Mapping[int, Operation]) -> int | None:
     """The operation at which starvation begins; where two are equal, the one whose output is empty more often, then
-    the one nearer the source. None where a source's queue was lost while others were sampled: it may be that one."""
-    if any(op.output is None and op.is_source for op in tree.values()) and any(op.output for op in tree.values()):
-        return None
-    best: tuple[float, float] | None = None
-    found = None
+    the one nearer the source. None where as much may be lost behind a queue that was not sampled, or an operation that
+    is not told of: it may be that one."""
+    best: tuple[float, float] = (-1.0, 0.0)
+    found, unseen = None, -1.0
     for op in walk_from_sources(tree):
         rise = starvation_rise(op)
-        if rise is None or op.output is None:
+        if op.output is None:
+            continue
+        if rise is None:
+            unseen = max(unseen, _most_before(op, tree) - op.output.used)
             continue
         key = (round(rise, 6), op.output.empty)
-        if best is None or key > best:
+        if key > best:
             best, found = key, op.op_id
-    return found
+    return None if round(unseen, 6) >= best[0] else found
+
+
+def _most_before(op: Operation, tree: Mapping[int, Operation]) -> float:
+    """The most that may have lain before an operation whose input was not sampled, as a share of the queue."""
+    pending, passed, most = [op], {op.op_id}, 0.0
+    while pending:
+        feeders = pending.pop().inputs
+        if not feeders or not all(feeder in tree for feeder in feeders):
+            return 1.0
+        for feeder in (tree[each] for each in feeders if each not in passed):
+            passed.add(feeder.op_id)
+            if feeder.output is None:
+                pending.append(feeder)
+            else:
+                most = max(most, feeder.output.used)
+    return most

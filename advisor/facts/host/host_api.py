@@ -18,7 +18,7 @@ from advisor.facts.recording.counts import is_cut
 from advisor.facts.recording.kinds.evidence import RECORDING
 from advisor.facts.recording.kinds.kind import recording_of
 from advisor.facts.recording.limits import section, told_by
-from advisor.facts.recording.sums import tell_totals
+from advisor.facts.recording.sums import statistic_of, tell_totals
 from advisor.facts.recording.windows import is_marked
 from advisor.facts.step.steps import steady
 from advisor.facts.step.times import STEPS, StepTimes
@@ -239,7 +239,7 @@ def _kernels(rank: Rank) -> float:
     timeline, kernels = timeline_of(rank), load_kernels(rank)
     if timeline is not None and kernels is not None and not is_cut(rank, kernels):
         return timeline.kernels.start.size
-    types = rank.read("operator_types", ("count", "steps")) if rank.has("operator_types") else None
+    types = statistic_of(rank)
     if types is None or "count" not in types or ("steps" in types and (types["steps"] == 1).all()):
         return 0.0
     return float(types["count"].sum())

@@ -20,7 +20,7 @@ from advisor.facts.operators.reduction import OperatorRow, Operators, TypeRow, c
 from advisor.facts.operators.shapes.work import FULL as FLOAT32
 from advisor.facts.recording.counts import HOST_CORE, executions_of_table
 from advisor.facts.recording.limits import section
-from advisor.facts.recording.sums import aicpu_of, whole_time
+from advisor.facts.recording.sums import aicpu_of, operators_of, whole_time
 from advisor.sources.base import Rank
 from advisor.sources.streams.kernels import Signature, operator_name
 
@@ -172,7 +172,7 @@ def _told(value: object) -> str:
 
 def _device_rows(rank: Rank, table: str) -> pd.DataFrame | None:
     """The table without operators that ran on the host's processor: those cost no device time."""
-    frame = rank.read(table)
+    frame = operators_of(rank, table)
     return None if frame is None else frame[frame["core"] != HOST_CORE]
 
 

@@ -12,7 +12,7 @@ from advisor.basics.arrays import Mask
 from advisor.basics.intervals import measure, union
 from advisor.basics.units import show
 from advisor.facts.recording.limits import section
-from advisor.facts.recording.sums import step_rows, tell_totals
+from advisor.facts.recording.sums import statistic_of, step_rows, tell_totals
 from advisor.sources.base import Rank
 from advisor.sources.streams.kernels import Kernels, operator_name
 from advisor.sources.streams.rank_trace import load_trace
@@ -55,7 +55,7 @@ def _usual_count(rank: Rank) -> int:
 def _compare(rank: Rank, kernels: Kernels) -> bool:
     if not rank.has("operator_types") or rank.tables["kernels"].reader != "kernels.csv":
         return False
-    frame = rank.read("operator_types")
+    frame = statistic_of(rank)
     if frame is None or "count" not in frame:
         return False
     counted: Counter[str] = Counter()

@@ -118,9 +118,11 @@ def tell_side_by_side(rank: Rank, kernels: Kernels, communication: Mask) -> None
     limits, known = section("contradiction"), known[np.argsort(kernels.stream[known].astype(np.int16), kind="stable")]
     start, end, stream = kernels.start[known], kernels.end[known], kernels.stream[known]
     beside = np.minimum(end[:-1], end[1:]) - start[1:]
-    beside = beside[(beside > 0) & (stream[1:] == stream[:-1])]
+    following = stream[1:] == stream[:-1]
+    beside = beside[(beside > 0) & following]
     whole = float((end - start).sum())
-    if len(beside) >= limits["side_by_side"] and float(beside.sum()) > limits["stream_share"] * whole:
+    enough = min(limits["side_by_side"], max(limits["compared"], limits["side_by_side_most"] * following.sum()))
+    if len(beside) >= enough and float(beside.sum()) > limits["stream_share"] * whole:
         text = (
             f"contradicts itself: {show(float(beside.sum()) / whole, 'ratio')} of the time of its kernels lies behind "
             "the start of the next one on their stream, which begins when they have ended"

@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from advisor.basics.arrays import Floats
+from advisor.basics.arrays import Floats, Mask
 from advisor.basics.intervals import measure, union
 from advisor.basics.units import show
 from advisor.facts.recording.limits import section
@@ -90,7 +90,7 @@ def _by_statistic(rank: Rank, frame: Any) -> tuple[str | None, bool]:
     """(the statistic by type, whether the steps are in milliseconds) where most of its time is in calls that last
     longer than any step computes: then it is no longer recording of the same steps. In which of the two the unit is
     another one its kernels decide: no type is as short as a thousandth of what many of these last."""
-    statistic, limits = rank.read("operator_types") if rank.has("operator_types") else None, section("contradiction")
+    statistic, limits = statistic_of(rank), section("contradiction")
     if (
         statistic is None
         or not {"total_us", "count"} <= set(statistic)
@@ -141,6 +141,23 @@ def _tell_lost(rank: Rank, frame: Any) -> None:
             rank.note(rank.relative(rank.tables["steps"].paths[0]), text)
 
 
+def moved_rows(rank: Rank, frame: Any, time: Floats) -> Mask:
+    """The rows of a step table that lack a cell which others have, and whose sums are wrong: their cells stand in the
+    wrong columns. They are told. `time` is each step's length, microseconds."""
+    equal = (*_EQUAL, _WHOLE) if rank.framework == "pytorch" else _EQUAL
+    told = frame.drop(columns="step", errors="ignore")
+    lacking = told.loc[:, told.notna().any()].isna().any(axis=1).to_numpy(bool)
+    wrong = np.zeros(len(frame), bool)
+    for sums in equal:
+        broken = _broken(frame, time, sums)
+        wrong |= False if broken is None else broken
+    moved: Mask = lacking & wrong
+    if moved.any():
+        text = f"{int(moved.sum())} of {len(frame)} rows lack a cell and have sums that cannot be; left out"
+        rank.note(rank.relative(rank.tables["steps"].paths[0]), text, ("steps",))
+    return moved
+
+
 def _is_marked_so_long(rank: Rank, preparing_us: float) -> bool:
     """Whether a mark in the timeline lasts as long as the host took before the first kernel: set-up in a lone step."""
     trace = load_trace(rank) if rank.has("trace") else None
@@ -151,7 +168,7 @@ def _is_marked_so_long(rank: Rank, preparing_us: float) -> bool:
 def _tell_computing(rank: Rank, frame: Any, length: float) -> None:
     """Steps compute for no longer than the kernels that the profiler's own statistic sums over the whole recording.
     `length` is that of all steps, microseconds."""
-    statistic = rank.read("operator_types") if rank.has("operator_types") else None
+    statistic = statistic_of(rank)
     if statistic is None or not statistic["total_us"].notna().all() or "computing_us" not in frame:
         return
     limits, kernels = section("contradiction"), whole_time(statistic) or float(statistic["total_us"].sum())
@@ -172,13 +189,50 @@ def tell_cluster_phases(rank: Rank, frame: Any, time: Any) -> None:
     _tell(rank, frame, time, "cluster_phases", (_CLUSTER,))
 
 
+def statistic_of(rank: Rank) -> Any:
+    """The statistic by type of operator without rows whose cells were moved, None where nothing is left: a total that
+    its number of calls and their mean do not make, and a number of calls that is no whole one, or a mean that is not
+    between the shortest and the longest call. They are told."""
+    return rank.once(statistic_of, lambda: _statistic(rank)) if rank.has("operator_types") else None
+
+
+def operators_of(rank: Rank, table: str) -> Any:
+    """`operators`, or the statistic of their types; None where the rank has none."""
+    if table == "operator_types":
+        return statistic_of(rank)
+    return rank.read(table) if rank.has(table) else None
+
+
+def _statistic(rank: Rank) -> Any:
+    frame = rank.read("operator_types")
+    if frame is None or ("steps" in frame and (frame["steps"] == 1).any()):
+        return frame
+    count, mean, low, high = (
+        frame[name].to_numpy(float, na_value=np.nan) if name in frame else np.full(len(frame), np.nan)
+        for name in ("count", "avg_us", "min_us", "max_us")
+    )
+    share = 1 + section("contradiction")["sum_share"]
+    moved = _apart(frame) & ((count % 1 > 0) | (low > share * mean) | (mean > share * high))
+    if not moved.any():
+        return frame
+    text = f"{int(moved.sum())} of {len(frame)} rows have calls, means and totals that cannot be: cells were moved"
+    rank.note(rank.relative(rank.tables["operator_types"].paths[0]), f"{text}; left out", ("operator_types",))
+    return None if moved.all() else frame[~moved].reset_index(drop=True)
+
+
+def _apart(frame: Any) -> Mask:
+    """The rows of a statistic whose total is not what the number of calls and their mean make."""
+    if not all(column in frame for column in ("total_us", "count", "avg_us")):
+        return np.zeros(len(frame), bool)
+    total, count, mean = (frame[name].to_numpy(float, na_value=np.nan) for name in ("total_us", "count", "avg_us"))
+    made = count * mean
+    apart: Mask = np.abs(total - made) > section("contradiction")["sum_share"] * np.fmax(total, made) + count
+    return apart
+
+
 def tell_totals(rank: Rank, frame: Any, table: str) -> None:
     """Tells a statistic whose totals are not what its counts and means make."""
-    if not all(column in frame for column in ("total_us", "count", "avg_us")):
-        return
-    total, count, mean = (frame[name].to_numpy(float, na_value=np.nan) for name in ("total_us", "count", "avg_us"))
-    apart = np.abs(total - count * mean) > section("contradiction")["sum_share"] * np.fmax(total, count * mean) + count
-    wrong = int(apart.sum())
+    wrong = int(_apart(frame).sum())
     if wrong > section("contradiction")["longer_share"] * len(frame):
         heading = ", ".join(rank.headings(table, "total_us", "count", "avg_us"))
         text = f"contradicts itself: {heading} do not agree in {wrong} of {len(frame)} rows"
@@ -226,12 +280,10 @@ def tell_overlap(rank: Rank, overlapped: Floats, computing: Floats, time: Floats
 
 def _tell(rank: Rank, frame: Any, time: Any, table: str, equal: tuple[Sum, ...]) -> int:
     """How many of the sums are wrong in every row."""
-    share, always = section("contradiction")["sum_share"], 0
+    always = 0
     for left, right in equal:
-        one, other = _sum(frame, left), _sum(frame, right)
-        if one is None or other is None or not np.nan_to_num(one).any():
-            continue
-        wrong = int((np.abs(one - other) > share * np.fmax(np.abs(time), other)).sum())
+        broken = _broken(frame, time, (left, right))
+        wrong = 0 if broken is None else int(broken.sum())
         if wrong:
             headings = [" + ".join(rank.headings(table, *side)) for side in (left, right)]
             place = rank.relative(rank.tables[table].paths[0])
@@ -239,6 +291,15 @@ def _tell(rank: Rank, frame: Any, time: Any, table: str, equal: tuple[Sum, ...])
             rank.note(place, f"contradicts itself: {text}", (table,))
             always += wrong == len(frame)
     return always
+
+
+def _broken(frame: Any, time: Floats, sums: Sum) -> Mask | None:
+    """The rows in which the two sums differ; None where the table does not have them."""
+    one, other = (_sum(frame, side) for side in sums)
+    if one is None or other is None or not np.nan_to_num(one).any():
+        return None
+    broken: Mask = np.abs(one - other) > section("contradiction")["sum_share"] * np.fmax(np.abs(time), other)
+    return broken
 
 
 def _sum(frame: Any, columns: tuple[str, ...]) -> Any:

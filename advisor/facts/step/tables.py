@@ -12,7 +12,7 @@ from advisor.facts.device.kernel_time import timeline_of
 from advisor.facts.recording.between import between_iterations
 from advisor.facts.recording.iterations import iterations_of
 from advisor.facts.recording.limits import section
-from advisor.facts.recording.sums import step_rows, tell_cluster_phases, tell_phases, tell_sums
+from advisor.facts.recording.sums import moved_rows, step_rows, tell_cluster_phases, tell_phases, tell_sums
 from advisor.facts.recording.windows import follows, is_marked, meeting_steps
 from advisor.facts.step.from_kernels import KernelSteps
 from advisor.facts.step.start_gap import own_waits
@@ -58,6 +58,11 @@ def _from_step_trace(rank: Rank) -> StepTimes | None:
         return None
     if not tell_sums(rank, frame, time) and rank.has("kernels"):
         return None
+    if (moved := moved_rows(rank, frame, time)).any():
+        frame, time = frame[~moved], time[~moved]
+        phases = {phase: values[~moved] for phase, values in phases.items()}
+        if not len(time):
+            return None
     if "overlapped" in phases:
         phases["overlapped"] = _settled(phases["overlapped"])
     names = tuple(str(s) if s is not None and s == s else "0" for s in frame["step"]) if "step" in frame else ("0",)

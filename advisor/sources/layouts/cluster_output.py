@@ -243,6 +243,12 @@ def _steps_of(
             rows.setdefault(rank, []).append(place)
     if nobody:
         notes(str(path), f"{nobody} rows are of a rank that is none; left out", (steps.name,))
+    told = [name for name in steps.names if name in frame]
+    of_ranks = frame.loc[sorted(place for places in rows.values() for place in places), told]
+    for column in of_ranks.columns[of_ranks.notna().any() & of_ranks.isna().any()]:
+        lost, heading = int(of_ranks[column].isna().sum()), steps.column(column).headings[0]
+        if not notes.holds(f"values of {heading} are"):
+            notes(str(path), f"{lost} of {len(of_ranks)} rows lack {heading}: cells were moved or lost", (steps.name,))
     return frame.drop(columns=["kind", "index"]), rows, notes
 
 

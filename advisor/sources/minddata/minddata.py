@@ -113,6 +113,7 @@ def read_pipeline_ops(reference: TableRef, columns: Sequence[str] | None, note: 
         if not rows:
             note(str(path), "holds no data pipeline operation")
             continue
+        rows = _each_once(rows, path, note)
         _tell_gaps(rows, path, note)
         if _has_several_roots(rows):
             for row in rows:
@@ -185,6 +186,22 @@ def _tell_gaps(rows: Sequence[Mapping[str, Any]], path: Path, note: Note) -> Non
     if gone:
         shown = ", ".join(map(str, sorted(gone)[:8]))
         note(str(path), f"names operations that it does not tell of ({shown}): their rows are missing", _OPERATIONS)
+
+
+def _each_once(rows: Sequence[dict[str, Any]], path: Path, note: Note) -> list[dict[str, Any]]:
+    """One row for each operation. Of rows that bear one number nobody knows whose samples they are, or of which run:
+    the first is the operation, without its queue's samples."""
+    found: dict[int, dict[str, Any]] = {}
+    twice: set[int] = set()
+    for row in rows:
+        if found.setdefault(row["op_id"], row) is not row:
+            twice.add(row["op_id"])
+    if twice:
+        shown = ", ".join(map(str, sorted(twice)[:8]))
+        note(str(path), f"tells of operations more than once ({shown}): their queues are not used", _OPERATIONS)
+    for number in twice:
+        found[number] |= {"queue_sizes": (), "queue_average": None, "unsampled": True}
+    return list(found.values())
 
 
 def _has_several_roots(rows: Sequence[Mapping[str, Any]]) -> bool:
@@ -324,18 +341,31 @@ LOST_STAGE = ""
 """Stage of a row of which only its operation is known: how long that one worked is told no more."""
 
 
+def _is_number(text: object) -> bool:
+    """Whether a number stands where a profiler writes an object or nothing."""
+    return isinstance(text, str) and to_known(text) is not None
+
+
 @reader("minddata.dataset_stages")
 def read_dataset_stages(reference: TableRef, columns: Sequence[str] | None, note: Note) -> pd.DataFrame | None:
-    """dataset.csv: occurrences and average time of every stage of every operation; rows without either are told, and of
-    an operation's nothing but this stays. A cell too many moves its name by one."""
+    """dataset.csv: occurrences and average time of every stage of every operation; rows without either, or with cells
+    in the wrong columns, are told, and of an operation's nothing but this stays. A cell too many moves its name by
+    one."""
     table = TABLES["dataset_stages"]
     path = reference.paths[0]
     frame = read_file(table, path, None, note)
     if frame is None:
         return None
     usable = frame["count"].notna() & frame["avg_us"].notna() & (frame["count"] >= 0) & (frame["avg_us"] >= 0)
-    if not usable.all():
+    moved = usable & ((frame["count"] % 1 > 0) | frame["info"].map(_is_number).astype(bool))
+    if moved.any():
+        text = (
+            f"{int(moved.sum())} of {len(frame)} rows have other numbers of occurrences or other information than any"
+        )
+        note(str(path), f"{text}: cells were moved; left out", (table.name,))
+    if not (usable | moved).all():
         note(str(path), "rows without a number of occurrences or a time were left out", (table.name,))
+    usable &= ~moved
     named = frame["operation"].str.match(_NAMED).fillna(False).astype(bool)
     if not named.all():
         note(str(path), f"{int((~named).sum())} rows name no operation", (table.name,))

@@ -430,7 +430,8 @@ _FORMAT = re.compile(r"[\s\";]*(FORMAT_|FRACTAL_|N[CDHWL0-9]+\b|[0-9])")
 """How a list of formats or of sizes begins; no type of data does."""
 
 
-_NO_WORD = re.compile(r"[^A-Za-z]|(?:inf|infinity|nan|true|false)\Z", re.IGNORECASE)
+_NO_WORD = re.compile(r"[^A-Za-z]|(?:inf|infinity|nan|true|false)\Z|\w{65}|[^;\[\]{}\"]*[;\[\]{}\"]", re.IGNORECASE)
+"""What no maker calls a core."""
 
 
 def _is_moved(signatures: Sequence[Signature]) -> Mask:

@@ -240,7 +240,7 @@ def read_columns(
     if positions is None:
         return None
     width, picked = len(heading), [[] for _ in positions]  # type: tuple[int, list[list[str | None]]]
-    count = short = shifted = 0
+    count = short = shifted = wide = 0
     last_short, single = False, Once()
     if plain:
         picked, count = plain.columns(positions), len(plain.lines)
@@ -251,8 +251,8 @@ def read_columns(
             if len(row) > width and any(cell.strip() for cell in row[width:]):
                 shifted += 1
                 continue
-            if len(row) < width:
-                short += 1
+            short += len(row) < width
+            wide += len(row) > width
         elif row == heading:
             continue
         last_short = len(row) < width
@@ -267,6 +267,8 @@ def read_columns(
     single.tell(file, note)
     if shifted:
         note(file, f"{shifted} rows have more cells than the heading has columns and were left out, {count} were kept")
+    if 0 < 2 * wide < count:  # where most do, whoever wrote them ends each row with a mark
+        note(file, f"{wide} of {count} rows have an empty cell more than the heading has columns: cells were moved")
     if short:
         note(file, f"{short} of {count} rows have fewer cells than the heading; the missing cells are taken as unknown")
     return picked, count

@@ -61,6 +61,26 @@ def test_nobody_is_blamed_beside_a_source_whose_queue_was_lost() -> None:
     assert find_steepest(tree(line)) is None
 
 
+def test_nobody_is_blamed_beside_an_operation_that_the_file_lost() -> None:
+    """The map names a source that nothing tells of: as much may be lost there as behind any other."""
+    line = [(0, "Batch", 2, (4,) * 20, (1,)), (1, "Map", 2, HALF, (2,))]
+    assert starvation_rise(tree(line)[0]) == 0.25
+    assert find_steepest(tree(line)) is None
+
+
+def test_of_two_sources_neither_is_blamed_where_one_s_queue_was_lost() -> None:
+    """Both may fill the join as little: the one whose samples are left is not the culprit for that."""
+    join = [(0, "Shuffle", 1, EMPTY, (1, 2)), (1, "TFReader", 4, EMPTY, ()), (2, "TFReader", 4, (), ())]
+    assert find_steepest(tree(join)) is None
+
+
+def test_a_lost_queue_hides_no_more_than_lies_between_its_neighbours() -> None:
+    """Behind the lost queue an eighth is missing at most; half of it goes at the batch."""
+    most = (14,) * 20
+    line = [(0, "Batch", 2, (6,) * 20, (1,)), (1, "Map", 2, most, (2,)), (2, "TFReader", 8, (), ())]
+    assert find_steepest(tree(line)) == 0
+
+
 def test_a_zip_starves_with_its_slower_branch() -> None:
     """The consumer of a zip is not to blame for a branch that is empty while the other is full."""
     branches = [

@@ -2,6 +2,8 @@
 
 from pathlib import Path
 
+import pytest
+
 from advisor.facts.recording.counts import is_cut
 from advisor.pipeline import Options, measure
 from advisor.sources.base import Rank
@@ -55,3 +57,26 @@ def test_types_that_only_repeat_the_core_are_none(tmp_path: Path) -> None:
     report = measure([tmp_path], None, Options(jobs=1))
     told = [problem.problem for problem in report.problems]
     assert any("holds 10 kernels fewer" in text for text in told) and not any("contradicts" in text for text in told)
+
+
+@pytest.mark.parametrize("every", [1, 2])
+def test_a_statistic_whose_cells_were_moved_counts_nothing(tmp_path: Path, every: int) -> None:
+    """Each cell stands one column to the left: a core for a type, a total for a number of calls. Nobody is blamed for
+    what the kernels beside it do not show."""
+    kernels = [f"k{n},MatMul,AI_CORE,{100 * n},50" for n in range(20)] + [
+        f"m{n},Mul,AI_CORE,{100 * n + 60},20" for n in range(20)
+    ]
+    (tmp_path / "kernel_details.csv").write_text(
+        "\n".join(["Name,Type,Accelerator Core,Start Time(us),Duration(us)", *kernels])
+    )
+    rows = ["0,MatMul,AI_CORE,20,1000.5,49.8,50.025,50.9,71.4", "0,Mul,AI_CORE,20,400.5,19.1,20.025,20.6,28.6"]
+    moved = [f"{row.partition(',')[2]}," if at % every == 0 else row for at, row in enumerate(rows)]
+    heading = "Device_id,OP Type,Core Type,Count,Total Time(us),Min Time(us),Avg Time(us),Max Time(us),Ratio(%)"
+    for written, told in ((rows, 0), (moved, 2 // every)):
+        (tmp_path / "op_statistic.csv").write_text("\n".join([heading, *written, ""]))
+        found = measure([tmp_path], None, Options(jobs=1))
+        kinds = {subject.id: fact.value for subject, fact in found.facts.of("operator_type.time_us").items()}
+        assert kinds.keys() == {"MatMul", "Mul"}
+        problems = [p.problem for p in found.problems]
+        assert any(f"{told} of 2 rows have calls" in text for text in problems) == bool(told)
+        assert not any("fewer than op_statistic.csv" in text for text in problems)

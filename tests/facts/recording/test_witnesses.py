@@ -175,6 +175,17 @@ def test_what_is_left_of_the_kernels_is_held_against_the_statistic(slow_rank: Pa
     assert any("contradicts op_statistic.csv" in p.problem for p in _report(tmp_path / "profile").problems)
 
 
+@pytest.mark.parametrize(("longer", "told"), [(1, False), (1000, True)])
+def test_a_few_kernels_that_run_beside_their_successors_are_told(longer: int, told: bool, tmp_path: Path) -> None:
+    """A fragment of a dozen rows: from the fourth on their durations are in another unit, and a stream begins a kernel
+    when the one before has ended."""
+    rows = [f"k{n},MatMul,AI_CORE,16,{1000 + 20 * n},{12 * (longer if n > 3 else 1)}" for n in range(12)]
+    (tmp_path / "op_summary_1.csv").write_text(
+        "\n".join(["Op Name,OP Type,Task Type,Stream ID,Task Start Time(us),Task Duration(us)", *rows, ""])
+    )
+    assert any("behind the start of the next one" in p.problem for p in _report(tmp_path).problems) == told
+
+
 def test_a_sound_profile_has_nothing_doubted(slow_rank: Path) -> None:
     """Witnesses that agree cast no doubt: the slow rank is told with its usual confidence."""
     report = _report(slow_rank)

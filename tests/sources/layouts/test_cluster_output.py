@@ -244,3 +244,22 @@ def test_a_cluster_table_named_by_itself_has_its_own_ranks_only(cluster):
     assert [rank.rank for rank in profile.ranks] == [0, 1, 2, 3]
     assert [list(rank.read("steps")["computing_us"]) for rank in profile.ranks] == [[10.0], [11.0], [12.0], [13.0]]
     assert not any(rank.problems for rank in profile.ranks)
+
+
+def test_a_row_of_which_cells_were_moved_is_told(cluster):
+    """A cell was lost and those behind it moved up: the row's last one is empty while other ranks have it."""
+    table = cluster / "cluster_step_trace_time.csv"
+    rows = [f"7,rank,{rank},{10 + rank},5,3,18,0" for rank in range(4)]
+    table.write_text("\n".join([f"{HEADING},Stage,Bubble", *rows, ""]))
+    assert not [problem for rank in _read(cluster) for problem in rank.problems]
+    rows[2] = "7,rank,2,12,5,3,0,"
+    table.write_text("\n".join([f"{HEADING},Stage,Bubble", *rows, ""]))
+    doubted = [[p.doubted for p in rank.problems if "1 of 4 rows lack Bubble" in p.problem] for rank in _read(cluster)]
+    assert doubted == [[()], [()], [("steps",)], [()]]
+
+
+def _read(cluster):
+    ranks = load_profile([cluster]).ranks
+    for rank in ranks:
+        rank.read("steps")
+    return ranks

@@ -423,3 +423,44 @@ def test_a_copy_is_the_file_it_is_a_copy_of(tmp_path: Path, copy: str) -> None:
     (tmp_path / "pipeline_profiling_0.json").write_text(text)
     (rank,) = load_profile([tmp_path]).ranks
     assert rank.tables["pipeline_ops"].paths == (tmp_path / "pipeline_profiling_0.json",)
+
+
+def test_an_operation_that_is_told_of_twice_has_no_samples(tmp_path: Path) -> None:
+    """Another rank's rows stand behind one's own: whose queue starves is not known, and the wrong operation would be
+    sent an engineer's way."""
+    rows = '0,Batch,2,"[9, 9]",9,16,[1]\n1,Map,4,"[15, 16]",15.5,16,\n'
+    assert not any("more than once" in problem for problem in _problems_of_pipeline(tmp_path, rows))
+    assert any(
+        "tells of operations more than once (1)" in problem
+        for problem in _problems_of_pipeline(tmp_path, f'{rows}1,Map,4,"[0, 0]",0,16,\n')
+    )
+    frame = rank_of(tmp_path).read("pipeline_ops")
+    assert frame is not None and frame["op_id"].tolist() == [0, 1]
+    assert [list(each) for each in frame["queue_sizes"]] == [[9.0, 9.0], []]
+
+
+@pytest.mark.parametrize(
+    ("row", "told"),
+    [
+        ("800,1182.3,{}", False),
+        ("800,1182.3,", False),
+        ("7,800,1182.3,", True),
+        ("7,800,1182.3", True),
+        ("1182.3,1,{}", True),
+    ],
+)
+def test_a_stage_whose_cells_were_moved_is_worked_for_an_unknown_time(tmp_path: Path, row: str, told: bool) -> None:
+    """Behind the time stands an object or nothing, and nothing happens a broken number of times: else occurrences and
+    times are others' cells, and the busiest operation would pass for an idle one."""
+    path = write(
+        tmp_path,
+        "dataset.csv",
+        "Operation,Stage,Occurrences,Avg. time (us),Custom Info\nPipeline,GetNext,200,783.95,{}\n"
+        f"PyFuncOp,AcquireGIL,8,5.1,\nGeneratorOp(ID:2),__next__,{row}\n",
+    )
+    rank = rank_of(path.parent)
+    frame = rank.read("dataset_stages")
+    assert frame is not None
+    worked = dict(zip(frame["operation"], zip(frame["stage"], frame["count"], strict=True), strict=True))
+    assert worked["GeneratorOp(ID:2)"] == (("", 0.0) if told else ("__next__", 800.0))
+    assert any("cells were moved" in p.problem for p in rank.problems) == told

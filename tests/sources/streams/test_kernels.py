@@ -93,6 +93,16 @@ def test_rows_whose_cells_were_moved_are_told(tmp_path: Path) -> None:
     ]
 
 
+@pytest.mark.parametrize(
+    ("core", "told"),
+    [("AI_VECTOR_CORE", False), ("DSA_SQE", False), ("a;b", True), ("[AI_CORE", True), ("x" * 500, True)],
+)
+def test_a_core_that_nobody_calls_so_is_told(tmp_path: Path, core: str, told: bool) -> None:
+    """What ran on the AI CPU, and what is an exchange, is known by these names."""
+    _, rank = load(tmp_path, row(), row(us="12.5").replace(",AI_CORE,", f",{core},"))
+    assert any("types of data or cores: cells were moved" in p.problem for p in rank.problems) is told
+
+
 @pytest.mark.parametrize(("alike", "counted"), [(1, 120), (40, 240)])
 def test_a_table_that_was_put_behind_itself_counts_once(tmp_path: Path, alike: int, counted: int) -> None:
     """A device starts a kernel once. Where starts were rounded, other kernels begin together, and so may these."""

@@ -146,6 +146,14 @@ def test_rows_with_surplus_cells_are_not_shifted_into_other_columns(tmp_path, no
     assert "1 rows have more cells" in notes.text
 
 
+@pytest.mark.parametrize(("ends", "told"), [((",", "", ""), True), ((",", ",", ","), False), (("", "", ""), False)])
+def test_single_rows_with_an_empty_cell_more_are_told(tmp_path, notes, ends, told):
+    """A writer that ends each row with a mark does so in all; where one row alone has it, its cells were moved."""
+    rows = "".join(f"{at},1,2,0,2,3{end}\n" for at, end in enumerate(ends))
+    assert len(read(tmp_path, f"{HEADING}\n{rows}", notes)) == 3
+    assert ("1 of 3 rows have an empty cell more" in notes.text) == told
+
+
 def test_short_rows_keep_what_they_have(tmp_path, notes):
     """HCCL rows one column short still count; only the missing cell is unknown."""
     frame = read(tmp_path, f"{HEADING}\n1,1,2,0,2\n2,1,2,0,2,3\n", notes)

@@ -15,6 +15,7 @@ from advisor.facts.recording.counts import executions_of_table, is_cut
 from advisor.facts.recording.iterations import Graph, iterations_of
 from advisor.facts.recording.kinds.work import lacks_types, of_one_operator, of_statistic, of_tasks, of_timeline
 from advisor.facts.recording.limits import told_by
+from advisor.facts.recording.sums import operators_of
 from advisor.facts.recording.tasks_alone import tasks_alone
 from advisor.facts.recording.windows import is_marked, meeting_steps
 from advisor.sources.base import Rank
@@ -202,7 +203,7 @@ def _of_operators(rank: Rank, counts: bool) -> dict[str, Any]:
     """What tables of operators say of the executions in them and, where the statistic `counts`, of the work."""
     told: dict[str, Any] = {}
     for table in ("operator_types", "operators"):
-        frame = rank.read(table) if rank.has(table) else None
+        frame = operators_of(rank, table)
         if frame is None:
             continue
         if table == "operator_types" and counts:
@@ -217,7 +218,7 @@ def _names_in_tables(rank: Rank) -> tuple[set[str], bool]:
     """Types and names in the tables of operators, and whether the statistic by type lists all of them."""
     names, listed = set[str](), False
     for table in ("operator_types", "operators"):
-        frame = rank.read(table) if rank.has(table) else None
+        frame = operators_of(rank, table)
         if frame is not None:
             listed = listed or (table == "operator_types" and bool(len(frame)) and not lacks_types(frame))
             names |= {name for column in ("type", "name") if column in frame for name in frame[column].dropna()}
