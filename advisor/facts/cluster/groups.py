@@ -1,9 +1,10 @@
 """Ranks that are late from one thing are one cause: one by one they gain nothing, for a step waits for its last.
 
-Of one thing means: the same part of the step, by about the same time, about as often; more work to do is one thing
-however much of it each has beyond what equal ranks differ by; loaders that limit their ranks alike, whoever waits
-longest. What a group gives is replayed for all of it at once; without kernels the pipeline's schedule, else how much
-later they are than the next, tells.
+Of one thing means: the same part of the step, by about the same time, about as often. Hosts that launch as slowly as
+one another are one thing too: inside of a step each of their ranks waits for the others of them, and how long it idles
+by itself is chance. More work to do is one thing however much of it each has beyond what equal ranks differ by; loaders
+that limit their ranks alike, whoever waits longest. What a group gives is replayed for all of it at once; without
+kernels the pipeline's schedule, else how much later they are than the next, tells.
 """
 
 from __future__ import annotations
@@ -21,6 +22,7 @@ from advisor.facts.collectives.exposure import exposures
 from advisor.facts.collectives.parallelism import Partition, partition
 from advisor.facts.collectives.schedule import guess_micro_batches, pipeline_us
 from advisor.facts.data.common_pace import CommonPace, common_pace
+from advisor.facts.host.dispatch import LAUNCHES
 from advisor.knowledge.measuring import limit
 
 NOISE = limit("lateness", "noise")
@@ -44,7 +46,8 @@ def groups(run: Run) -> dict[int, tuple[int, ...]]:
             # uneven work is dealt anew all at once; a slow card beside it is another thing
             group = [
                 r for r in rest
-                if (r in loaded) == (first in loaded) and (first in loaded or size[first] <= ALIKE * size[r])
+                if (r in loaded) == (first in loaded)
+                and (first in loaded or size[first] <= ALIKE * size[r] or _launch_alike(run, late[first], late[r]))
                 and _as_often(late[first], late[r])
             ]  # fmt: skip
             rest = [r for r in rest if r not in group]
@@ -53,6 +56,26 @@ def groups(run: Run) -> dict[int, tuple[int, ...]]:
     if pace is not None:
         found.update({r: pace.ranks for r in pace.ranks if r in found and late[r].cause == "data"})
     return dict(sorted(found.items()))
+
+
+def _launch_alike(run: Run, one: Lateness, other: Lateness) -> bool:
+    """Whether the hosts of both ranks launch at about one pace, and clearly slower than those of ranks on time."""
+    paces = _launch_intervals(run)
+    if one.cause != "host" or one.rank not in paces or other.rank not in paces:
+        return False
+    on_time = [us for rank, us in paces.items() if rank not in _late_ranks(run)]
+    fast, slow = sorted((paces[one.rank], paces[other.rank]))
+    return bool(on_time) and fast >= ALIKE * float(np.median(on_time)) and slow <= ALIKE * fast
+
+
+@computed
+def _launch_intervals(run: Run) -> dict[int, float]:
+    """rank -> microseconds from one launch to the next, where launches are told."""
+    return {rank: found.interval_us for rank, found in run.each(LAUNCHES).items() if found.interval_us}
+
+
+def _late_ranks(run: Run) -> set[int]:
+    return {rank for rank, entry in latenesses(run).items() if entry.late_us > 0}
 
 
 def _has_more_work(run: Run, entry: Lateness) -> bool:
@@ -177,16 +200,18 @@ def is_late_in(step: str, balance: Accounts, slow: Sequence[Lateness]) -> bool:
 def _waited_for(slow: Sequence[Lateness], layout: Partition) -> float:
     """How long the peers of these ranks wait for them, microseconds a step: no more is gained by ending it. A part of
     what makes a rank late may be hidden behind its own waiting. In a pipeline's lane most of what peers do for longer
-    themselves lies in its bubbles: there it does not take the place of what they wait."""
+    themselves lies in its bubbles: there it does not take the place of what they wait. Late launches of several hosts
+    fall between different kernels: each waits for the others, and the peers for one after the other."""
     if any(entry.across for entry in slow):
         return np.inf
+    in_turn = all(entry.cause == "host" for entry in slow)
     longest: dict[int | None, float] = {}
     for entry in slow:
         kin = layout.kin.get(entry.rank)
         waited = entry.late_us
         if waited > 0 and (layout.pipeline or 1) > 1:
             waited += sum(max(-us, 0.0) for us in entry.parts.values())
-        longest[kin] = max(longest.get(kin, 0.0), waited)
+        longest[kin] = longest.get(kin, 0.0) + waited if in_turn else max(longest.get(kin, 0.0), waited)
     return sum(longest.values())
 
 

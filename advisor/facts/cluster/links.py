@@ -86,7 +86,7 @@ KINDS = (
     kind("link.direction", "text", "link",
          "of a card: outgoing, incoming (*-2) or both, where its slow links have no direction in common",
          needs=_NEEDS),
-    kind("link.limit_ratio", "ratio", "link", "bandwidth of all links of the main transport against what such a link "
+    kind("link.limit_ratio", "ratio", "link", "bandwidth of all links of a transport against what such a link "
          "carries (knowledge_base/links.yaml)", formula="Σ (α + size ÷ limit) ÷ Σ time over messages that show a "
          "link's speed, without links slower than their peers", needs=_NEEDS),
     kind("link.limit_bytes_per_s", "bytes_per_s", "link", "what such a link carries (knowledge_base/links.yaml)",
@@ -265,19 +265,27 @@ def _large_messages(links: Sequence[Link]) -> tuple[Floats, Floats]:
 
 
 def _evenly_slow(links: Mapping[Key, Link]) -> list[Link] | None:
-    """The links of the main transport with their bandwidth against what the knowledge base says that such a link
-    carries, for links that are all slow alike have no other to be compared with. Those that are slower than their
-    peers don't tell how fast all are. None where no message is large enough, or nobody tells what it carries."""
+    """The links of one transport with their bandwidth against what the knowledge base says that such a link carries,
+    for links that are all slow alike have no other to be compared with: of the transport that loses most time so.
+    None where no message is large enough, or nobody tells what its links carry."""
     time = _time_by_transport(links)
-    name = max(time, key=lambda one: time[one], default="")
+    found = {name: ratio for name in time if (ratio := _limit_ratio(name, links)) is not None}
+    name = max(found, key=lambda one: (time[one] * (1 - found[one]), time[one]), default=None)
+    if name is None:
+        return None
     mine = [link for link in links.values() if link.transport == name]
-    usual = [link for link in mine if (link.ratio or 1.0) >= slow_link()]
+    return [replace(link, ratio=found[name] * min(link.ratio or 1.0, 1.0)) for link in mine]
+
+
+def _limit_ratio(name: str, links: Mapping[Key, Link]) -> float | None:
+    """How fast this transport's links are, 1 at what they carry. Those that are slower than their peers don't tell how
+    fast all are."""
+    usual = [link for link in links.values() if link.transport == name and (link.ratio or 1.0) >= slow_link()]
     sizes, times = _large_messages(usual)
     if not sizes.size or not is_told(name):
         return None
     start_up, _ = fit(sizes, times)
-    ratio = min(float((start_up + sizes / link_limit(name) * 1e6).sum() / times.sum()), 1.0)
-    return [replace(link, ratio=ratio * min(link.ratio or 1.0, 1.0)) for link in mine]
+    return min(float((start_up + sizes / link_limit(name) * 1e6).sum() / times.sum()), 1.0)
 
 
 def _packet_bytes(run: Run) -> float | None:

@@ -27,6 +27,7 @@ from advisor.facts.collectives.exchanges import EXCHANGES
 from advisor.facts.collectives.parallelism import partition
 from advisor.facts.collectives.workmates import uncompared, waits_for_nobody
 from advisor.facts.device.course import COURSE
+from advisor.facts.host.dispatch import LAUNCHES
 from advisor.facts.host.owners import COVERS
 from advisor.facts.operators.kinds import is_attention, is_matrix_product
 from advisor.facts.step.steps import steady
@@ -384,7 +385,7 @@ FAMILIES = (
         "cluster",
         KINDS,
         measure,
-        uses=(STEPS, EXCHANGES, COURSE, USE),
+        uses=(STEPS, EXCHANGES, COURSE, USE, LAUNCHES),
         after=("parallelism", "timeline", "steps", "data_pipeline"),
     ),
 )

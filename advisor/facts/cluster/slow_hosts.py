@@ -9,12 +9,13 @@ import numpy as np
 
 from advisor.facts.base import FactSet, Family, Run, fact, kind
 from advisor.facts.cluster.accounts import Accounts, accounts
-from advisor.facts.cluster.groups import joint_gain
+from advisor.facts.cluster.groups import groups, joint_gain
 from advisor.facts.cluster.lateness import ALIKE, Lateness, latenesses
 from advisor.facts.cluster.peers import kernel_speeds
 from advisor.facts.collectives.exchanges import EXCHANGES
 from advisor.facts.collectives.parallelism import Partition, partition
 from advisor.facts.device.course import COURSE
+from advisor.facts.host.dispatch import LAUNCHES
 from advisor.facts.step.times import STEPS
 from advisor.model import RUN, Fact, Subject
 
@@ -31,7 +32,8 @@ KINDS = (
          "compute, data, host, loop, or idle where no table tells data from host: what most of its ranks are late "
          "from, where others wait for them", needs=_NEEDS),
     kind("host.late_rank_share", "ratio", "host", "share of its ranks that others wait for because of that",
-         formula="ranks late half as long as the host's median and longer", needs=_NEEDS),
+         formula="ranks late half as long as the host's median and longer, and those late from the same thing",
+         needs=_NEEDS),
     kind("host.rank_count", "count", "host", "ranks of the host at hand", needs=_NEEDS),
     kind("host.elsewhere_share", "ratio", "host", "share of the ranks of other hosts that others wait for",
          needs=_NEEDS),
@@ -99,7 +101,8 @@ def _late_hosts(
     for host, (cause, over) in found.items():
         ranks = members[host]
         guilty = [late[r] for r in ranks if late[r].late_us > 0 and late[r].cause == cause]
-        slow = [entry for entry in guilty if entry.parts[cause] >= over / ALIKE]
+        clearly = {entry.rank for entry in guilty if entry.parts[cause] >= over / ALIKE}
+        slow = [entry for entry in guilty if clearly & set(groups(run).get(entry.rank, (entry.rank,)))]
         if not slow:  # those whom the cause costs most are not late for it
             continue
         others = [late[r] for r in late if layout.host.get(r) != host]
@@ -136,4 +139,6 @@ def _starved_first_stage(run: Run, late: dict[int, Lateness], layout: Partition,
     yield from fact("pipeline.first_saving_us", RUN, gain, samples=len(first))
 
 
-FAMILIES = (Family("slow_hosts", KINDS, measure, uses=(STEPS, EXCHANGES, COURSE), after=("parallelism", "cluster")),)
+FAMILIES = (
+    Family("slow_hosts", KINDS, measure, uses=(STEPS, EXCHANGES, COURSE, LAUNCHES), after=("parallelism", "cluster")),
+)

@@ -148,6 +148,32 @@ KINDS = (
     kind("operator_type.unaligned_shape", "text", _TYPE, "input shapes that cost most of it", needs="kernels"),
     kind("operator_type.unaligned_align", "text", _TYPE, "their row sizes with the next aligned", needs="kernels"),
     kind(
+        "operator_type.backward_us",
+        "us",
+        _TYPE,
+        "time per step of attention's backward calls on inputs that it runs forward on as well",
+        needs="kernels",
+    ),
+    kind(
+        "operator_type.backward_forward_us",
+        "us",
+        _TYPE,
+        "what these take with as long for each operation as the forward calls",
+        formula="calls × 2.5 × time of a forward call on the same inputs: two products forward, five backward",
+        needs="kernels",
+    ),
+    kind("operator_type.backward_shape", "text", _TYPE, "queries, keys and values of the costliest", needs="kernels"),
+    kind(
+        "operator_type.backward_mac_ratio", "ratio", _TYPE, "busy part of the cube unit in these calls", needs="kernels"
+    ),
+    kind(
+        "operator_type.forward_mac_ratio",
+        "ratio",
+        _TYPE,
+        "busy part of the cube unit in the forward calls on the same inputs",
+        needs="kernels",
+    ),
+    kind(
         "operator_type.patch_us",
         "us",
         _TYPE,

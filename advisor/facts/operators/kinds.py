@@ -303,6 +303,14 @@ def moved_bytes(signature: Signature) -> int:
 
 def rows(signature: Signature) -> tuple[tuple[int, int], ...]:
     """(elements, bytes an element) of the first two inputs' rows as they lie in memory; unknown types left out."""
-    kinds = dtypes(signature.input_dtypes)
-    found = zip((shapes(signature.input_shapes) or ())[:2], kinds, strict=False)
+    return _rows(signature.input_shapes, signature.input_dtypes, 2)
+
+
+def result_rows(signature: Signature) -> tuple[tuple[int, int], ...]:
+    """The same of the first output's."""
+    return _rows(signature.output_shapes, signature.output_dtypes, 1)
+
+
+def _rows(tensors: str, kinds: str, first: int) -> tuple[tuple[int, int], ...]:
+    found = zip((shapes(tensors) or ())[:first], dtypes(kinds), strict=False)
     return tuple((shape[-1], _BYTES[kind]) for shape, kind in found if shape and kind in _BYTES)

@@ -36,6 +36,7 @@ from advisor.facts.operators.kinds import (
 from advisor.facts.operators.longest import longest_of
 from advisor.facts.operators.reduction import OPERATORS, Operators, TypeRow
 from advisor.facts.operators.reduction import reduce as reduce_kernels
+from advisor.facts.operators.shapes.backward import Backward
 from advisor.facts.operators.statistics import from_statistics
 from advisor.facts.recording.limits import section
 from advisor.facts.step.steps import steady
@@ -315,11 +316,24 @@ def _defects(subject: Subject, rows: dict[int, TypeRow], time: float, whole: flo
         yield from fact("operator_type.patch_shape", subject, worst.shape)
         yield from fact("operator_type.patch_product", subject, worst.product)
         yield from fact("operator_type.patch_by_card", subject, any(found.by_card for found in patches) or None)
+    yield from _backward(subject, [row.backward for row in rows.values() if row.backward], time / whole if whole else 0)
     if any(row.aicpu_us for row in rows.values()):
         kinds = tuple(dict.fromkeys(k for row in rows.values() for k in row.aicpu_dtypes))
         yield from fact("operator_type.aicpu_dtypes", subject, ", ".join(kinds) or None)
         better = ", ".join(f"{k} → {SLOW_DTYPES[k]}" for k in kinds)
         yield from fact("operator_type.aicpu_replacement", subject, better or None)
+
+
+def _backward(subject: Subject, found: Sequence[Backward], scale: float) -> Iterator[Fact]:
+    """`scale` is what a microsecond over the profile is per step."""
+    if not found:
+        return
+    worst = max(found, key=lambda one: one.us)
+    yield from fact("operator_type.backward_us", subject, sum(one.us for one in found) * scale)
+    yield from fact("operator_type.backward_forward_us", subject, sum(one.forward_us for one in found) * scale)
+    yield from fact("operator_type.backward_shape", subject, worst.shape)
+    yield from fact("operator_type.backward_mac_ratio", subject, worst.mac_ratio)
+    yield from fact("operator_type.forward_mac_ratio", subject, worst.forward_mac_ratio)
 
 
 def _alone_us(o: Operators, per: _Scale) -> float:

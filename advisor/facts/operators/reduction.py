@@ -19,6 +19,7 @@ from advisor.facts.operators.kinds import (
     dtypes,
     inserted_by_framework,
     is_aicpu,
+    is_attention,
     is_conversion,
     is_cube,
     is_fused_exchange,
@@ -37,6 +38,7 @@ from advisor.facts.operators.patterns import (
     small_runs,
     tail_us,
 )
+from advisor.facts.operators.shapes.backward import Backward, Call, backward_of
 from advisor.facts.operators.shapes.flops import SlowCase, slow_case
 from advisor.facts.operators.shapes.patches import Patches, patches_of, product_of, product_speeds
 from advisor.facts.operators.shapes.work import (
@@ -131,6 +133,7 @@ class TypeRow:
     aicpu_longest: tuple[LongCall, ...] = ()
     """The same of those that ran on the AI CPU."""
     patches: Patches | None = None
+    backward: Backward | None = None
 
 
 @dataclass(frozen=True)
@@ -213,6 +216,7 @@ def reduce(rank: Rank) -> Operators | None:
     by_signature = sums(kernels.signature, None, size), sums(kernels.signature, kernels.duration, size)
     convolves = any(map(product_of, kernels.signatures))  # else nobody asks how fast products are
     speeds = product_speeds(kernels.signatures, *by_signature) if convolves else {}
+    attends = _attentions(kernels, *by_signature)
     members: dict[int, list[int]] = defaultdict(list)
     pair = np.unique(type_of * size + kernels.signature)
     for code in pair.tolist():
@@ -243,6 +247,7 @@ def reduce(rank: Rank) -> Operators | None:
             ),
             update_us=float(updated[t]), attention_us=float(attended[t]), fusible_us=float(fusible[t]),
             gating=None if gated is None or not activation(types[t]) else gated[t],
+            backward=backward_of(types[t], attends),
             longest=tuple(longest.get(t, ())), aicpu_longest=tuple(on_aicpu.get(t, ())),
             patches=patches_of(
                 [kernels.signatures[s] for s in members[t]], by_signature[0][members[t]], by_signature[1][members[t]],
@@ -345,8 +350,7 @@ def _row(
     pipe, ratio, mac = busiest_pipe(kernels, members)
     second, second_ratio = second_pipe(kernels, members, pipe)
     multiplies = (mac or 0.0) >= section("counters")["cube_ratio"] and not is_fused_exchange(name)
-    known_us, busy_us = kernels.piped["mac_ratio"][members], kernels.pipes["mac_ratio"][members]
-    macs = np.divide(busy_us, known_us, out=np.full(known_us.size, np.nan), where=known_us > 0)
+    macs = _macs(kernels, members)
     rest = [member for member in members if member not in limited]
     idle = [
         us * (1 - mac) if member not in limited and mac == mac else 0.0
@@ -376,6 +380,20 @@ def _row(
         rest_mac_ratio=busiest_pipe(kernels, rest)[2] if rest else None,
         rest_shape=signatures[int(np.argmax(idle))].input_shapes if any(idle) else "",
     )  # fmt: skip
+
+
+def _macs(kernels: Kernels, members: Sequence[int]) -> Floats:
+    """The cube unit's busy part of each signature, NaN where it was not counted."""
+    known_us, busy_us = kernels.piped["mac_ratio"][members], kernels.pipes["mac_ratio"][members]
+    macs: Floats = np.divide(busy_us, known_us, out=np.full(known_us.size, np.nan), where=known_us > 0)
+    return macs
+
+
+def _attentions(kernels: Kernels, counts: Floats, totals: Floats) -> list[Call]:
+    """Every signature of a fused attention, forward or backward."""
+    members = [index for index, signature in enumerate(kernels.signatures) if is_attention(signature.type)]
+    each = zip(members, _macs(kernels, members).tolist(), strict=True)
+    return [Call(kernels.signatures[index], float(counts[index]), float(totals[index]), mac) for index, mac in each]
 
 
 def _is_limited(product: MatMul | None, moved: float, busiest: float | None, mac: float | None) -> bool:

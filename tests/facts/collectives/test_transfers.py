@@ -152,12 +152,27 @@ def test_links_that_have_no_other_beside_them_are_held_against_what_such_links_c
     assert any((facts.number("link.limit_ratio", subject) or 1) < 0.25 for subject in facts.subjects("link"))
 
 
-def _slow(told, times):
+def test_links_between_hosts_are_held_against_what_they_carry_beside_faster_ones_inside(tmp_path):
+    """Stages on two hosts, whose links are all under a quarter of what such links carry; most data moves inside of the
+    hosts."""
+    scenario = Scenario(data=4, pipeline=2, micro_batches=2, layers=12, ranks_per_host=4, seed=1)
+    write_profile(simulate(scenario), tmp_path)
+    for file in tmp_path.rglob("communication_matrix*.json"):
+        told = json.loads(file.read_text())
+        _slow(told, 4.5, "RDMA")
+        file.write_text(json.dumps(told))
+    facts = facts_of(tmp_path)
+    assert facts.value("communication.main_transport", RUN) == "HCCS"
+    told = {facts.value("link.all_of", link): facts.number("link.limit_ratio", link) for link in facts.subjects("link")}
+    assert (told["RDMA"] or 1) < 0.25 and "HCCS" not in told
+
+
+def _slow(told, times, transport=None):
     for one in told.values() if isinstance(told, dict) else ():
         if isinstance(one, dict):
-            if "Transit Time(ms)" in one:
+            if "Transit Time(ms)" in one and transport in (None, one["Transport Type"]):
                 one["Transit Time(ms)"] *= times
-            _slow(one, times)
+            _slow(one, times, transport)
 
 
 def test_more_bytes_that_take_no_time_accuse_nobody(profile):

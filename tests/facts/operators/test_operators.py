@@ -161,12 +161,33 @@ def test_rows_off_the_bursts_of_memory_are_told_with_how_busy_the_cube_is() -> N
     """1023 half-precision numbers start inside a burst of 32 bytes; calls that memory limits are no evidence."""
     odd, even = cube("4096,1023;1023,4096", "4096,4096"), cube("4096,1024;1024,4096", "4096,4096")
     thin = cube("4096,9;9,4096", "4096,4096")
-    assert unaligned_rows(odd) == "1023 → 1024" and unaligned_rows(even) == ""
-    assert unaligned_rows(cube("64,24;24,64", "64,64", "FLOAT")) == ""
+    assert unaligned_rows(odd) == {1023: 1024} and unaligned_rows(even) == {}
+    assert unaligned_rows(cube("64,24;24,64", "64,64", "FLOAT")) == {}
     found = unaligned([odd, even, thin], [10, 10, 10], [3000.0, 1000.0, 9000.0], [0.2, 0.8, 0.1])
     assert found is not None and (found.us, found.mac_ratio, found.aligned_ratio) == (3000.0, 0.2, 0.8)
     assert unaligned([odd], [10], [3000.0], [float("nan")]) is None
     assert unaligned([even, thin], [10, 10], [1000.0, 9000.0], [0.8, 0.1]) is None
+
+
+def test_all_that_multiply_with_a_vocabulary_that_is_off_are_unaligned() -> None:
+    """The logits are written in rows of 50257 and read again, transposed where the weights' gradient is computed: all
+    three products are compared with aligned ones of their size, whatever small ones reach."""
+    vocabulary = [cube("2048,2048;50257,2048", "2048,50257"), cube("2048,50257;50257,2048", "2048,2048"),
+                  cube("50257,2048;2048,2048", "50257,2048")]  # fmt: skip
+    even = [cube("2048,2048;11008,2048", "2048,11008"), cube("2048,2048;32000,2048", "2048,32000")]
+    small = cube("512,512;512,512", "512,512")
+    found = unaligned([*vocabulary, *even, small], [6] * 6, [28_000.0] * 3 + [2800.0, 8000.0, 5600.0],
+                      [0.39] * 3 + [0.84, 0.86, 0.3])  # fmt: skip
+    assert found is not None and found.us == pytest.approx(84_000)
+    assert found.mac_ratio == pytest.approx(0.39) and found.aligned_ratio == pytest.approx(0.86)
+    assert found.align == "50257 → 50272"
+
+
+def test_an_odd_number_of_tokens_makes_no_row_of_them() -> None:
+    """Only a result tells how it lies: the tokens that a gradient sums over lie one after the other, row by row."""
+    forward, gradient = cube("2047,4096;4096,4096", "2047,4096"), cube("4096,2047;2047,4096", "4096,4096")
+    found = unaligned([forward, gradient], [10, 10], [3000.0, 3000.0], [0.8, 0.7])
+    assert found is not None and (found.us, found.aligned_ratio) == (3000.0, 0.8)
 
 
 def test_short_calls_say_nothing_about_their_shape() -> None:
@@ -767,3 +788,16 @@ def test_products_of_another_data_type_are_slow_for_another_reason() -> None:
     both = slow_case([even, odd, full], [10, 10, 10], [1000.0, 9000.0, 8000.0])
     assert alone is not None and both is not None
     assert both.excess_us == pytest.approx(alone.excess_us) and both.dtype == odd.input_dtypes
+
+
+def test_products_too_small_for_a_fast_peer_are_slow_like_those_that_have_one() -> None:
+    """All products of the layers are as slow as one another, only that of the vocabulary is fast: what the smaller ones
+    cost counts as well. One that is no slower than small products are stays out."""
+    fast, large, small = (cube(f"4096,2048;2048,{n}", f"4096,{n}") for n in (32000, 11264, 4096))
+    least = cube("2048,2048;2048,4096", "2048,4096")
+    pace = 2200.0 / work(fast)
+    lasts = [2200.0, 3 * pace * work(large), 3 * pace * work(small), 1.8 * pace * work(least)]
+    found = slow_case([fast, large, small, least], [1] * 4, lasts)
+    assert found is not None and found.ratio == pytest.approx(3.0) and found.shape == large.input_shapes
+    assert found.excess_us == pytest.approx((lasts[1] + lasts[2]) * 2 / 3)
+    assert slow_case([fast, small, least], [1] * 3, [lasts[0], *lasts[2:]]) is None

@@ -10,9 +10,11 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from math import inf, prod
+from typing import NamedTuple
 
 from advisor.facts.operators.kinds import is_attention, is_cube, moved_bytes, shapes
-from advisor.facts.operators.shapes.work import BALANCE, LAUNCH_US, SIZE_CLASS, matmul
+from advisor.facts.operators.shapes.work import BALANCE, LAUNCH_US, SIZE_CLASS, is_compute_bound, matmul
+from advisor.knowledge.measuring import limit
 from advisor.knowledge.thresholds import shared_threshold
 from advisor.sources.streams.kernels import Signature
 
@@ -20,6 +22,8 @@ WIDEST_HEAD = 256
 """A last dimension up to this is one head's, a larger one all heads' together: (tokens, heads, width) is packed."""
 BACKWARD = 2
 """Backward multiplies twice for each time that forward does; what it computes again is no need of the model."""
+ALIKE = limit("kernels", "alike")
+"""Calls of similar size whose time per unit of work differs by no more than this factor are slow, or fast, alike."""
 _PLAIN = ("ND", "NCHW", "NCDHW", "")
 
 Shape = tuple[int, ...]
@@ -116,6 +120,30 @@ class SlowCase:
     reference: str
 
 
+class _Pace(NamedTuple):
+    """All calls of one signature."""
+
+    signature: Signature
+    calls: int
+    us: float
+    rate: float
+    """Microseconds for a unit of work."""
+    size: float
+    """Units of work of one call."""
+
+    def above(self, best: float) -> float:
+        """Microseconds that they take longer than at the best rate."""
+        return self.us * (1 - best / self.rate)
+
+    def like(self, other: _Pace) -> bool:
+        """Whether it is as slow as the other, at similar size and in the same data types."""
+        return (
+            self.signature.input_dtypes == other.signature.input_dtypes
+            and 1 / SIZE_CLASS <= self.size / other.size <= SIZE_CLASS
+            and 1 / ALIKE <= self.rate / other.rate <= ALIKE
+        )
+
+
 def _reads_alike(one: Signature, other: Signature) -> bool:
     return (one.input_shapes, one.input_dtypes) == (other.input_shapes, other.input_dtypes)
 
@@ -136,32 +164,49 @@ def slow_case(
     they were asked for makes them differ, and no shape or data type that both have. Products of matrices that are slow
     in another data type than this case are slow for that: what it costs is known by itself, and counts once."""
     rows = [
-        (s, n, t, t / n / w, w)
+        _Pace(s, int(n), t, t / n / w, w)
         for s, n, t in zip(signatures, counts, totals, strict=True)
         if n > 0 and t / n >= LAUNCH_US and (w := work(s)) > 0
     ]
-    limit = shared_threshold("slow_case")
-    found = []
-    for s, n, t, rate, size in rows:
+    slower = shared_threshold("slow_case")
+    found, slow, usual = [], list[tuple[_Pace, float]](), list[_Pace]()
+    for row in rows:
+        s, size = row.signature, row.size
         peers = [
-            (other_rate, other)
-            for other, _, _, other_rate, other_size in rows
-            if 1 / SIZE_CLASS <= other_size / size <= SIZE_CLASS
-            and (_asks_else(s, other) or not _reads_alike(s, other))
+            (other.rate, other.signature)
+            for other in rows
+            if 1 / SIZE_CLASS <= other.size / size <= SIZE_CLASS
+            and (_asks_else(s, other.signature) or not _reads_alike(s, other.signature))
         ]
-        if moved_bytes(s) * n / t * 1e6 >= reach:
+        if moved_bytes(s) * row.calls / row.us * 1e6 >= reach:
             continue
-        on_the_same = [peer for peer in peers if _reads_alike(s, peer[1]) and rate >= limit * peer[0]]
-        best, reference = min(on_the_same or peers, key=lambda peer: peer[0], default=(rate, s))
-        if rate >= limit * best:
-            ours, theirs = (f"{each.input_shapes}{f' → {each.output_shapes}' * bool(on_the_same)}"
-                            for each in (s, reference))  # fmt: skip
-            excess = t * (1 - best / rate)
-            beside = f"{theirs} {reference.input_dtypes}"
-            found.append(SlowCase(ours, s.input_dtypes, int(n), rate / best, excess, beside))
+        on_the_same = [peer for peer in peers if _reads_alike(s, peer[1]) and row.rate >= slower * peer[0]]
+        best, reference = min(on_the_same or peers, key=lambda peer: peer[0], default=(row.rate, s))
+        if row.rate < slower * best:
+            usual.append(row)
+            continue
+        ours, theirs = (f"{each.input_shapes}{f' → {each.output_shapes}' * bool(on_the_same)}"
+                        for each in (s, reference))  # fmt: skip
+        beside = f"{theirs} {reference.input_dtypes}"
+        found.append(SlowCase(ours, s.input_dtypes, row.calls, row.rate / best, row.above(best), beside))
+        slow.append((row, best))
     if not found:
         return None
     worst = max(found, key=lambda case: case.excess_us)
     typed = any(is_cube(s) for s in signatures)
     alike = [case for case in found if not typed or case.dtype == worst.dtype]
-    return replace(worst, excess_us=sum(case.excess_us for case in alike))
+    others = _as_slow(usual, [each for each in slow if each[0].signature.input_dtypes == worst.dtype])
+    return replace(worst, excess_us=sum(case.excess_us for case in alike) + others)
+
+
+def _as_slow(usual: Sequence[_Pace], slow: Sequence[tuple[_Pace, float]]) -> float:
+    """What products take longer than at the speed that slow ones are compared with, who are as slow as these and of
+    similar size, or so through others: too small for a peer of their size that is fast, they are slow alike."""
+    pending, left, excess = list(slow), [row for row in usual if is_compute_bound(row.signature)], 0.0
+    while pending:
+        case, best = pending.pop()
+        joined = [row for row in left if row.like(case)]
+        pending += [(row, best) for row in joined]
+        excess += sum(row.above(best) for row in joined)
+        left = [row for row in left if row not in joined]
+    return excess

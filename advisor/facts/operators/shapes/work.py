@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from math import ceil
+from typing import NamedTuple
 
-from advisor.facts.operators.kinds import dtypes, elements, is_cube, moved_bytes, rows, shapes
+from advisor.facts.operators.kinds import dtypes, elements, is_cube, moved_bytes, result_rows, rows, shapes
 from advisor.knowledge.measuring import limit
 from advisor.sources.streams.kernels import Signature
 
@@ -86,12 +87,14 @@ def matmul(signature: Signature) -> MatMul | None:
     return MatMul(batch, m, k, n)
 
 
-def unaligned_rows(signature: Signature) -> str:
-    """Sizes of a multiplication's input rows that are no multiple of 32 bytes, with the next that is: `1023 → 1024`."""
-    if matmul(signature) is None:
-        return ""
-    steps = ((size, BURST // width) for size, width in rows(signature))
-    return ", ".join(dict.fromkeys(f"{size} → {ceil(size / step) * step}" for size, step in steps if size % step))
+def unaligned_rows(signature: Signature) -> dict[int, int]:
+    """Sizes of a multiplication's rows, read or written, that are no multiple of 32 bytes -> the next that is."""
+    return {} if matmul(signature) is None else _off(rows(signature)) | _off(result_rows(signature))
+
+
+def _off(sizes: Iterable[tuple[int, int]]) -> dict[int, int]:
+    steps = ((size, BURST // width) for size, width in sizes)
+    return {size: ceil(size / step) * step for size, step in steps if size % step}
 
 
 def is_compute_bound(signature: Signature) -> bool:
@@ -107,9 +110,18 @@ class UnalignedRows:
     us: float
     mac_ratio: float
     aligned_ratio: float | None
-    """Busy part in the large multiplications of the same type whose rows are aligned; None without such."""
+    """Busy part in the large multiplications of the same type whose rows are aligned, of similar size where there are
+    such; None without any."""
     shape: str
     align: str
+
+
+class _Large(NamedTuple):
+    us: float
+    mac: float
+    flop: int
+    signature: Signature
+    off: dict[int, int]
 
 
 def unaligned(
@@ -117,25 +129,42 @@ def unaligned(
 ) -> UnalignedRows | None:
     """The unaligned ones among the signatures of one type; `macs` is NaN where the cube's counter was not collected.
 
-    Small or memory-bound multiplications leave the cube idle anyway and do not enter.
+    Small or memory-bound multiplications leave the cube idle anyway and do not enter. Tables tell a transposed input
+    as it is used, a result as it lies: a size that is off in the rows of one is so in all calls that take it.
     """
     large = [
-        (us, mac, signature, unaligned_rows(signature))
+        _Large(us, mac, product.flop, signature, unaligned_rows(signature))
         for signature, n, us, mac in zip(signatures, counts, totals, macs, strict=True)
         if n > 0 and us / n >= LAUNCH_US and mac == mac and is_compute_bound(signature)
-    ]
-    odd = [row for row in large if row[3]]
+        and (product := matmul(signature))
+    ]  # fmt: skip
+    off = {size: even for call in large for size, even in _off(result_rows(call.signature)).items()}
+    odd = [call for call in large if call.off or _sizes(call.signature) & off.keys()]
     if not odd:
         return None
-    even = [row for row in large if not row[3]]
-    worst = max(odd, key=lambda row: row[0] * (1 - row[1]))
+    even = [call for call in large if call not in odd]
+    beside = [(call.us, _busy(_alike(call, even))) for call in odd] if even else []
+    worst = max(odd, key=lambda call: call.us * (1 - call.mac))
+    align = worst.off or {size: off[size] for size in sorted(_sizes(worst.signature) & off.keys())}
     return UnalignedRows(
-        sum(row[0] for row in odd), _busy(odd), _busy(even) if even else None, worst[2].input_shapes, worst[3]
-    )
+        sum(call.us for call in odd), _busy(odd),
+        sum(us * mac for us, mac in beside) / sum(us for us, _ in beside) if beside else None,
+        worst.signature.input_shapes, ", ".join(f"{size} → {even}" for size, even in align.items()),
+    )  # fmt: skip
 
 
-def _busy(weighted: Sequence[tuple[float, float, Signature, str]]) -> float:
-    return sum(us * mac for us, mac, _, _ in weighted) / sum(us for us, _, _, _ in weighted)
+def _sizes(signature: Signature) -> set[int]:
+    product = matmul(signature)
+    return set() if product is None else {product.m, product.k, product.n}
+
+
+def _alike(call: _Large, others: Sequence[_Large]) -> Sequence[_Large]:
+    """Those of similar size; all of them where there are none."""
+    return [each for each in others if 1 / SIZE_CLASS <= each.flop / call.flop <= SIZE_CLASS] or others
+
+
+def _busy(calls: Sequence[_Large]) -> float:
+    return sum(call.us * call.mac for call in calls) / sum(call.us for call in calls)
 
 
 FULL, HALF = ("FLOAT", "FLOAT32"), ("FLOAT16", "BF16", "BFLOAT16")
