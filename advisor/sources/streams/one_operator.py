@@ -295,7 +295,7 @@ def _times_by_block(rows: Sequence[Row]) -> list[float]:
 
 
 def _computing_times(rows: Sequence[Row]) -> list[float]:
-    """How long the cube and vector units of each block compute, in the order of its times; empty where no file tells."""
+    """How long the cube and vector units of each block compute, in the order of its times; empty if untold."""
     found: dict[str | None, float] = {}
     for row in rows:
         done = sum(_number(row.get(name)) or 0.0 for name in _COMPUTING)
