@@ -197,7 +197,7 @@ class Saving:
     error_share: float | None = None
     """By what part of it the gain may be more or less, as far as the cause itself leaves it open."""
     idle_us: float = 0.0
-    """What of it is idle time, where a finding of computation gives some back."""
+    """What of it is idle time on the typical rank, where that is not all of it."""
     most_us: float | None = None
     """More than this it cannot come to, where something bounds it."""
     lone_step: str = ""

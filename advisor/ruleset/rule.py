@@ -92,7 +92,7 @@ class SavingSpec:
     error: Expr | None = None
     """By what part of it the gain may be more or less, where the cause itself leaves that open."""
     idle: Expr | None = None
-    """What of it is idle time, where a finding of computation gives some back."""
+    """What of it is idle time on the typical rank, where that is not all of it."""
     most: Expr | None = None
     """More than this it cannot come to."""
     once: Expr | None = None

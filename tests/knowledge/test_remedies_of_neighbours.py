@@ -21,6 +21,12 @@ def test_a_transpose_before_a_product_is_no_matter_of_norms(tmp_path: Path, afte
     assert told in _snippet(tmp_path / "node_1_20260601142437309_ascend_pt", kernels)
 
 
+def test_a_transpose_without_a_norm_beside_it_is_shown_no_norm(tmp_path: Path) -> None:
+    """A language model has no norm over channels: no example is better than one of another network."""
+    kernels = (("Transpose", "AI_VECTOR_CORE", 48), ("Mul", "AI_VECTOR_CORE", 48))
+    assert _snippet(tmp_path / "node_1_20260601142437309_ascend_pt", kernels) == ""
+
+
 @pytest.mark.parametrize(("kind", "told"), [("TransData", "MS_FORMAT_MODE"), ("Cast", "to_float")])
 def test_a_cast_at_the_border_is_no_remedy_against_formats(tmp_path: Path, kind: str, told: str) -> None:
     """A network in float16 still lays its tensors out anew: only another format spares that."""

@@ -40,7 +40,7 @@ def suspected_owner(loss: Loss, findings: Sequence[Finding]) -> Finding | None:
     least = (1.0 - unexplained_part()) * loss.share
     owners = [
         finding for finding in findings
-        if is_suspect(finding) and finding.role == Role.ROOT_CAUSE and shown & set(finding.explains)
+        if is_suspect(finding) and finding.role != Role.SYMPTOM and shown & set(finding.explains)
         and finding.saving is not None and (finding.saving.share or 0.0) >= least
     ]  # fmt: skip
     return max(owners, key=lambda finding: finding.weight_us, default=None)

@@ -24,7 +24,6 @@ from advisor.facts.operators.kinds import dtypes, is_attention, is_cube
 from advisor.facts.operators.shapes.flops import flop
 from advisor.facts.operators.shapes.work import LAUNCH_US
 from advisor.facts.recording.bounds import bounds_of
-from advisor.facts.recording.counts import is_cut
 from advisor.facts.step.steps import steady
 from advisor.facts.step.times import STEPS
 from advisor.knowledge.cards import KINDS as PRECISIONS
@@ -111,7 +110,7 @@ USE = Reduction("utilisation", Use)
 def reduce(rank: Rank) -> Use | None:
     """None where kernels are missing, or no shape tells of any work."""
     timeline = timeline_of(rank)
-    if timeline is None or is_cut(rank, timeline.kernels):
+    if timeline is None or not timeline.tells_types:
         return None
     kernels = timeline.kernels
     counts = [is_cube(signature) or is_attention(signature.type) for signature in kernels.signatures]

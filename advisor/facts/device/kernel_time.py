@@ -14,7 +14,7 @@ import numpy as np
 from advisor.basics.arrays import Floats, Ints, Mask
 from advisor.basics.intervals import EMPTY, Intervals, complement, longest_gaps, union
 from advisor.facts.operators.kinds import AICPU_CORES, is_fused_exchange
-from advisor.facts.recording.counts import is_cut, lacks_computing
+from advisor.facts.recording.counts import held_computing, is_cut
 from advisor.facts.recording.limits import section
 from advisor.facts.recording.overhang import tell_crowd, tell_side_by_side, tell_waits
 from advisor.facts.recording.windows import Placed, Windows, place
@@ -77,8 +77,21 @@ class Timeline:
     have durations and no gaps."""
     picked: bool = False
     """Whether rows are missing between these, and no statistic tells of all: nobody knows what part they are."""
+    held: float = np.inf
+    """How many steps' computing time they hold, where another table tells more of it; 0 where the statistic counts
+    more kernels, by type."""
     placed: Placed | None = None
     """How the kernels were told from those that belong to no step; `kernels` holds only those that do."""
+
+    @property
+    def tells_types(self) -> bool:
+        """Whether its kernels stand for all that ran: types of a small part of a step are those of the part."""
+        return self.held >= section("witness")["types_share"]
+
+    @property
+    def is_scrap(self) -> bool:
+        """Whether they are a small part of a step, by a table that tells nothing of the rest but its time."""
+        return self.held > 0 and not self.tells_types
 
 
 def timeline_of(rank: Rank) -> Timeline | None:
@@ -95,7 +108,8 @@ def _place(rank: Rank) -> Timeline | None:
     bare = np.array([not s.core and not s.type for s in kernels.signatures])[kernels.signature]
     if bare.any():
         communication |= bare & kernels.named(lambda name: _COMMUNICATION_NAME.match(name) is not None)
-    counted = not is_cut(rank, kernels) and not lacks_computing(rank, kernels, communication)
+    held = 0.0 if is_cut(rank, kernels) else held_computing(rank, kernels, communication)
+    counted = held == np.inf
     timed = _are_timed(kernels)
     gapless = _is_whole(kernels, communication)
     whole = timed and gapless and (not communication.all() or _computes_nothing(rank))
@@ -122,7 +136,7 @@ def _place(rank: Rank) -> Timeline | None:
     if not placed.inside.all():
         kernels, communication = kernels.within(placed.inside), communication[placed.inside]
     kernels = replace(kernels, step=placed.windows.of, steps=list(placed.windows.names))
-    return Timeline(kernels, communication, placed.windows, whole and counted and told, picked, placed)
+    return Timeline(kernels, communication, placed.windows, whole and counted and told, picked, held, placed)
 
 
 MOST_LOST = limit("course", "most_lost")

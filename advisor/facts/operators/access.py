@@ -103,7 +103,7 @@ def reduce(rank: Rank) -> Accesses | None:
             one.hits, one.misses = one.hits + float(row["hits"]), one.misses + float(row["misses"])
         if row["slowest_us"] == row["slowest_us"] and row["mean_us"] == row["mean_us"]:
             one.slowest_us, one.mean_us = one.slowest_us + float(row["slowest_us"]), one.mean_us + float(row["mean_us"])
-            one.idle_blocks = _idle_blocks(row["block_us"])
+            one.idle_blocks = _idle_blocks(row["block_us"], row["computing_us"])
             if row["timed"]:  # else its blocks tell its time, and nothing what lies around them
                 one.inside_us, one.blocks_us = one.inside_us + float(row["slowest_us"]), one.blocks_us + duration
             if row["timed"] and row["blocks"] == 1:
@@ -117,10 +117,18 @@ def reduce(rank: Rank) -> Accesses | None:
     return Accesses(types, _clock(frame), (rank.source("operator_access", "read_kb", "write_kb"),))
 
 
-def _idle_blocks(times: Sequence[float]) -> int:
-    """How many of the blocks end as soon as they began, beside others that work."""
-    least = section("blocks")["idle_share"] * max(times, default=0.0)
-    return sum(time < least for time in times)
+def _idle_blocks(times: Sequence[float], computing: Sequence[float]) -> int:
+    """How many of the blocks have hardly anything to do beside others that work: they end as soon as they began, or
+    end early and compute next to nothing of what others compute, as starting up alone takes its time. `times` and
+    `computing`, which may be empty, are in µs a block, in one order."""
+    limits, longest, most = section("blocks"), max(times, default=0.0), max(computing, default=0.0)
+    if len(computing) != len(times) or most < limits["computes_share"] * longest:
+        return sum(time < limits["idle_share"] * longest for time in times)
+    return sum(
+        time < limits["idle_share"] * longest
+        or (time < limits["early_share"] * longest and done < limits["idle_share"] * most)
+        for time, done in zip(times, computing, strict=True)
+    )
 
 
 def _working_vectors(blocks: Sequence[Sequence[float]]) -> float | None:

@@ -51,7 +51,7 @@ from advisor.facts.operators.shapes.work import (
     unaligned,
 )
 from advisor.facts.operators.updates import SmallUpdates, find_updates, passes, small_updates
-from advisor.facts.recording.counts import UNTYPED, is_cut, types_of
+from advisor.facts.recording.counts import UNTYPED, types_of
 from advisor.facts.recording.limits import section
 from advisor.knowledge.cards import bandwidth
 from advisor.model import Source
@@ -197,7 +197,7 @@ OPERATORS = Reduction("operators", Operators)
 def reduce(rank: Rank) -> Operators | None:
     """The rank's kernels by type and operator; None where there are none, or only a part of what a statistic counts."""
     timeline = timeline_of(rank)
-    if timeline is None or is_cut(rank, timeline.kernels):
+    if timeline is None or not timeline.tells_types:
         return None
     kernels = timeline.kernels
     types, type_of = types_of(kernels)

@@ -99,47 +99,51 @@ def _tell_times(rank: Rank, frame: pd.DataFrame, own: dict[str, float], share: f
         rank.note(place, text, ("kernels", "operator_types"))
 
 
-def lacks_computing(rank: Rank, kernels: Kernels, communication: Mask) -> bool:
-    """Whether the kernels compute clearly less than the step table says of the same steps, or than the profiler's own
-    sum in the timeline: then rows are missing, and whoever has seen them all counts. The difference is noted once."""
-    computing, enough = (kernels.start >= 0) & ~communication, 1 - section("witness")["computing_share"]
+def held_computing(rank: Rank, kernels: Kernels, communication: Mask) -> float:
+    """How many steps' computing time the kernels hold, of what the step table says of the same steps, or the profiler's
+    own sum in the timeline; infinite where they lack no more of it than writers differ by. Whoever has seen them all
+    counts, and the difference is noted once."""
+    computing, limits = (kernels.start >= 0) & ~communication, section("witness")
     for table, share, doubt in (
         ("steps", _share_of_steps, " of the same steps: rows are missing, or these are other steps"),
         ("trace", _share_of_timeline, ": rows are missing"),
     ):
-        held = share(rank, kernels, computing) if rank.has(table) else None
-        if held is not None and held < enough:
+        held, steps = share(rank, kernels, computing) if rank.has(table) else (1.0, 1)
+        if held < 1 - limits["computing_share"]:
             file, witness = rank.relative(rank.tables["kernels"].paths[0]), rank.tables[table].paths[0].name
             text = f"holds {show(held, 'ratio')} of the computing time that {witness} tells{doubt}"
-            rank.note(file, f"{text}; no idle time is judged from the rest")
-            return True
-    return False
+            unjudged = (
+                "no idle time is" if held * steps >= limits["types_share"] else "neither operators nor idle time are"
+            )
+            rank.note(file, f"{text}; {unjudged} judged from the rest")
+            return held * steps
+    return np.inf
 
 
-def _share_of_timeline(rank: Rank, kernels: Kernels, computing: Mask) -> float | None:
+def _share_of_timeline(rank: Rank, kernels: Kernels, computing: Mask) -> tuple[float, int]:
     """What the kernels hold of the profiler's own sum; by a timeline's marks of steps whole ones that are lacking are
     told."""
     trace = load_trace(rank) if rank.tables["kernels"].reader == "kernels.csv" else None
     told = measure(trace.computing) / 1000 if trace and not trace.steps else 0.0
-    return _busy_us(kernels, computing) / told if told else None
+    return (_busy_us(kernels, computing) / told if told else 1.0), 1
 
 
-def _share_of_steps(rank: Rank, kernels: Kernels, computing: Mask) -> float | None:
-    """What the kernels hold of the computing time of those steps that both have, of all where no kernel names one.
-    Collectives alone say of themselves what they are cut to."""
+def _share_of_steps(rank: Rank, kernels: Kernels, computing: Mask) -> tuple[float, int]:
+    """(what the kernels hold of the computing time of those steps that both have, of all where no kernel names one, how
+    many these are). Collectives alone say of themselves what they are cut to."""
     frame = step_rows(rank)
     if frame is None or "step" not in frame or "computing_us" not in frame:
-        return None
+        return 1.0, 1
     table = {str(step): float(us) for step, us in zip(frame["step"], frame["computing_us"], strict=True) if us == us}
     both = [
         (name, mine)
         for index, name in enumerate(kernels.steps)
         if name in table and (mine := computing & (kernels.step == index)).any()
     ]
-    told = sum(table[name] for name, _ in both)
+    told, steps = sum(table[name] for name, _ in both), len(both)
     if computing.any() and not any(kernels.steps) and (kernels.start >= 0).all():
-        both, told = [("", computing)], sum(table.values())
-    return sum(_busy_us(kernels, mine) for _, mine in both) / told if told else None
+        both, told, steps = [("", computing)], sum(table.values()), len(table)
+    return (sum(_busy_us(kernels, mine) for _, mine in both) / told if told else 1.0), steps
 
 
 def _busy_us(kernels: Kernels, which: Mask) -> float:

@@ -86,7 +86,10 @@ def _steps_and_kernels(rank: Rank, steps: StepTimes, course: Course) -> None:
         return
     length = float(steps.time[rows].sum())
     told, kernels = float(np.nansum(computing[rows])), float(course.computing_us[own].sum())
-    lost = kernels > limits["lost_factor"] * told or (course.complete and told > limits["lost_factor"] * kernels)
+    # another unit makes what kernels span too short as well; of a cut table the rest lies apart
+    spans = float(course.span_us[own].sum())
+    shorter = told > limits["unit_factor"] * kernels and length > limits["unit_factor"] * spans
+    lost = kernels > limits["lost_factor"] * told or (course.complete and shorter)
     if compute_more(steps, course) or lost:
         text = (
             f"tells {show(told / len(rows), 'us')} of computation a step, its kernels take "
@@ -106,13 +109,13 @@ def _steps_and_kernels(rank: Rank, steps: StepTimes, course: Course) -> None:
             text = f"its {name} and that of its kernels are {show(apart, 'ratio')} of the step apart"
             _contradict(rank, text, "steps", "kernels")
             return
-    span = float(course.span_us[own].sum())
     longer = course.span_us[own] > limits["one_job_factor"] * steps.time[rows]
     # what a warm-up leaves running makes one step's kernels span more, not most
     most = 2 * int(longer.sum()) > len(rows)
-    if most and span > limits["one_job_factor"] * length:
+    if most and spans > limits["one_job_factor"] * length:
         text = (
-            f"tells steps of {show(length / len(rows), 'us')}, in which its kernels span {show(span / len(rows), 'us')}"
+            f"tells steps of {show(length / len(rows), 'us')}, in which its kernels span "
+            f"{show(spans / len(rows), 'us')}"
         )
         _contradict(rank, text, "steps", "kernels")
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 
 from advisor.knowledge.messages import in_both
@@ -47,9 +47,19 @@ def branches(report: Report) -> list[Branch]:
             every += below.get(other.id, [])
         return Branch(finding, tuple(Branch(other) for other in every))
 
-    first = leading(report.findings)
+    first = _headed(report, cause_of)
     trees = [grow(finding, 1) for finding in by_id.values() if finding.id not in cause_of]
     return sorted(trees, key=lambda branch: _place(branch.finding, first))
+
+
+def _headed(report: Report, cause_of: Collection[str]) -> Finding | None:
+    """What the headline names: the finding that leads the report, else, where more time is lost in another direction
+    than that gives back, the suspect there that would give back most."""
+    first, direction = leading(report.findings), report.summary.direction
+    if first is not None and first.direction.value == direction:
+        return first
+    suspects = [f for f in report.findings if f.direction.value == direction and f.saving and f.id not in cause_of]
+    return max(suspects, key=lambda finding: finding.weight_us, default=first)
 
 
 def _place(finding: Finding, first: Finding | None) -> tuple[bool, bool, bool, float]:

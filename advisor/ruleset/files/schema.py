@@ -164,7 +164,7 @@ class SavingModel(Model):
     )
     idle: Expression | None = Field(
         None,
-        description="microseconds of it that are idle time, where a finding of computation gives some back: findings "
+        description="microseconds of it that are idle time on the typical rank, where that is not all of it: findings "
         "of scheduling give the same time back only once",
     )
     most: Expression | None = Field(

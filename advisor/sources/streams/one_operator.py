@@ -48,6 +48,7 @@ _MISSES = (
 )  # fmt: skip
 """Counters of reads through the second-level cache on either kind of core, and how versions of the file call them."""
 _TIMES = ("aic_time(us)", "aiv_time(us)")
+_COMPUTING = ("aic_cube_time(us)", "aic_mac_time(us)", "aiv_vec_time(us)")
 _AS_SLOW = 0.95
 """A block that takes this part of the slowest one's time is one of those that the operator waits for."""
 _LEAST_ISSUED, _MOST_WAITED = 0.25, 0.5
@@ -189,6 +190,7 @@ def read_access(reference: TableRef, columns: Sequence[str] | None, note: Note) 
                     "clock_mhz": launch.clock_mhz, "rated_mhz": launch.rated_mhz,
                     "mean_us": sum(per_core) / len(per_core) if per_core else math.nan,
                     "block_us": tuple(_times_by_block(_most_telling(launch.rows))),
+                    "computing_us": tuple(_computing_times(_most_telling(launch.rows))),
                     "vector_us": tuple(_vector_times(_most_telling(launch.rows))),
                     "fetch_share": _fetch_waits(launch.rows.get(PIPES, [])),
                     "read_kb": _sum(memory, ("read_main_memory_datas(KB)",)),
@@ -290,6 +292,15 @@ def _times_by_block(rows: Sequence[Row]) -> list[float]:
         block = row.get("block_id")
         found[block] = max(found.get(block, 0.0), _time(row))
     return list(found.values())
+
+
+def _computing_times(rows: Sequence[Row]) -> list[float]:
+    """How long the cube and vector units of each block compute, in the order of its times; empty if untold."""
+    found: dict[str | None, float] = {}
+    for row in rows:
+        done = sum(_number(row.get(name)) or 0.0 for name in _COMPUTING)
+        found[row.get("block_id")] = found.get(row.get("block_id"), 0.0) + done
+    return list(found.values()) if any(found.values()) else []
 
 
 def _vector_times(rows: Sequence[Row]) -> list[tuple[float, ...]]:

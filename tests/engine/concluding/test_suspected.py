@@ -2,14 +2,19 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import replace
+from pathlib import Path
 
 import pytest
 
+from advisor.config import load_config
 from advisor.engine.concluding.allclear import Loss
 from advisor.engine.concluding.roots import assign_roles
 from advisor.engine.concluding.suspected import suspected_owner
-from advisor.model import RUN, Confidence, Direction, Finding, Role, Saving, Severity, Subject, Text
+from advisor.model import RUN, Confidence, Direction, Finding, Report, Role, Saving, Severity, Subject, Text
+from advisor.pipeline import advise
+from advisor.ruleset.files.loader import load_rules
 
 T = Text("t", "t")
 EXPLAINS = {"RANK": (("exposed-communication", "any"),)}
@@ -78,3 +83,37 @@ def test_the_suspect_whose_symptom_the_loss_is_gives_it_its_direction(
     waits = replace(judged(0.02, Severity.LOW), id="F2", role=Role.SYMPTOM)
     loss = Loss("communication", 0.25, T, "exposed-communication")
     assert suspected_owner(loss, [late, waits]) == (late if owns else None)
+
+
+def _idling(folder: Path, idle: Sequence[float]) -> Report:
+    """Ranks of a job of eight in one step of 650 ms; what one idles, the others wait for it in collectives."""
+    rows = [f"1,rank,{rank},240000,{400000 - us},0,0,{us},640000,0,,0" for rank, us in enumerate(idle, 4)]
+    header = (
+        "Step,Type,Index,Computing,Communication(Not Overlapped),Overlapped,Communication,Free,Stage,Bubble,"
+        "Communication(Not Overlapped and Exclude Receive),Preparing"
+    )
+    output = folder / "cluster_analysis_output"
+    output.mkdir(parents=True)
+    (output / "cluster_step_trace_time.csv").write_text("\n".join([header, *rows]) + "\n")
+    return advise([folder], load_rules(config=load_config(None)))
+
+
+def test_what_two_ranks_idle_on_average_is_the_late_ones(tmp_path: Path) -> None:
+    """Rank 4 idles and rank 5 waits for it: the headline names rank 4, the idle time of their mean stands as its
+    symptom, and what remains beside it is communication."""
+    report = _idling(tmp_path, [300000, 4000])
+    assert "rank 4" in report.summary.headline.en
+    assert report.summary.direction == "scheduling"
+    roles = {f.verdict: f.role for f in report.findings}
+    assert roles["device-idle-gaps"] == Role.SYMPTOM
+    assert report.accounting is not None
+    left = report.accounting.unexplained_parts_us
+    assert left["communication"] > 90000 > 10000 > left.get("idle", 0.0)
+
+
+def test_what_all_ranks_idle_is_none_of_one_that_idles_more(tmp_path: Path) -> None:
+    """Where the peers idle for a quarter of the step themselves, one that idles longer does not explain that."""
+    report = _idling(tmp_path, [300000, *[160000] * 5])
+    shown = next(f for f in report.findings if f.verdict == "device-idle-gaps")
+    assert shown.role != Role.SYMPTOM
+    assert {f.subject.id for f in report.findings if f.verdict == "idle-imbalance"} == {"4"}

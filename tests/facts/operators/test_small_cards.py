@@ -32,7 +32,7 @@ def _recorded(folder: Path, cores: int | None) -> str:
 
 
 @pytest.mark.parametrize(
-    ("cores", "said"), [(1, None), (8, "1 block on 8 cores"), (None, "single block, which keeps only one core busy")]
+    ("cores", "said"), [(1, None), (8, "1 of 8 cores"), (None, "single block, which keeps only one core busy")]
 )
 def test_one_block_is_all_that_a_card_with_one_core_runs(tmp_path: Path, cores: int | None, said: str | None) -> None:
     """Whoever tunes a kernel for one core is not told to use the others, and its counters are read."""

@@ -4,8 +4,11 @@ from pathlib import Path
 
 import pytest
 
+from advisor.config import load_config
 from advisor.facts.recording.counts import is_cut
-from advisor.pipeline import Options, measure
+from advisor.model import Report
+from advisor.pipeline import Options, advise, measure
+from advisor.ruleset.files.loader import load_rules
 from advisor.sources.base import Rank
 from advisor.sources.reference import TableRef
 from advisor.sources.streams.kernels import load_kernels
@@ -80,3 +83,34 @@ def test_a_statistic_whose_cells_were_moved_counts_nothing(tmp_path: Path, every
         problems = [p.problem for p in found.problems]
         assert any(f"{told} of 2 rows have calls" in text for text in problems) == bool(told)
         assert not any("fewer than op_statistic.csv" in text for text in problems)
+
+
+def _cut(folder: Path, kept: int, steps: tuple[str, ...] = ("",)) -> Report:
+    """6,000 kernels of 50 us in 600 ms by the step table, and these first rows of their table, a tenth conversions."""
+    names = ["Cast" if n % 10 == 0 else "MatMul" for n in range(kept)]
+    rows = [f"{name}_{n},{name},AI_CORE,{1000 + 100 * n},50" for n, name in enumerate(names)]
+    heading = "Name,Type,Accelerator Core,Start Time(us),Duration(us)"
+    (folder / "kernel_details.csv").write_text("\n".join([heading, *rows]) + "\n")
+    us = 300000 / len(steps)
+    (folder / "step_trace_time.csv").write_text(
+        "Device_id,Step,Computing,Communication(Not Overlapped),Overlapped,Communication,Free,Stage,Bubble\n"
+        + "".join(f"0,{step},{us},0,0,0,{us},{2 * us},0\n" for step in steps)
+    )
+    return advise([folder], load_rules(config=load_config(None)))
+
+
+def test_few_kernels_refute_no_step_table(tmp_path: Path) -> None:
+    """With 50 of 6,000 rows the table of kernels is the one that is cut: half of the time is idle, for certain, and of
+    operators nothing is known."""
+    report = _cut(tmp_path, 50)
+    (told,) = report.problems
+    assert told.file.endswith("kernel_details.csv") and "neither operators nor idle time" in told.problem
+    assert report.summary.direction == "scheduling"
+    assert {finding.verdict for finding in report.findings} == {"device-idle-gaps"}
+
+
+def test_kernels_of_one_of_many_steps_tell_of_operators(tmp_path: Path) -> None:
+    """Whoever keeps the rows of one step of twelve has all its types, and the rest of the table does not matter."""
+    report = _cut(tmp_path, 500, tuple(str(n) for n in range(12)))
+    assert any("no idle time is judged" in problem.problem for problem in report.problems)
+    assert "conversion-overhead" in {finding.verdict for finding in report.findings}

@@ -7,7 +7,7 @@ from dataclasses import replace
 from fake_reports import cluster, data_bound, healthy, reports
 from hypothesis import given
 
-from advisor.model import COLLECTION, Fact, MissingEvidence, Role, Severity
+from advisor.model import COLLECTION, Direction, Fact, MissingEvidence, Role, Severity
 from advisor.render.report.outline import branches, in_full, next_collection
 
 
@@ -71,3 +71,22 @@ def test_what_is_merely_remarked_is_not_told_as_what_holds_a_healthy_run_back():
     slow = replace(cluster(), findings=(remark, one))
     assert [branch.finding.id for branch in branches(slow)] == ["F1", "R"]
     assert [branch.finding.id for branch in in_full(slow, branches(slow))] == ["F1"]
+
+
+def test_the_suspect_that_the_headline_names_stands_first():
+    """More time is lost to a late rank than the surest cause gives back: who reads that on top reads of it first."""
+    report = cluster()
+    surest, late = report.findings[:2]
+    assert surest.saving is not None
+    surest = replace(
+        surest, id="F1", role=Role.ROOT_CAUSE, severity=Severity.MEDIUM, direction=Direction.COMPUTATION, explains=()
+    )
+    more = replace(surest.saving, us_per_step=10 * surest.saving.us)
+    late = replace(
+        late, id="F2", role=Role.CONTRIBUTING, severity=Severity.LOW, direction=Direction.SCHEDULING, saving=more,
+        because=(), explains=(),
+    )  # fmt: skip
+    for direction, first in (("scheduling", "F2"), ("computation", "F1"), ("communication", "F1")):
+        summary = replace(report.summary, direction=direction)
+        told = branches(replace(report, findings=(surest, late), summary=summary))
+        assert told[0].finding.id == first

@@ -110,7 +110,10 @@ def test_a_summary_stands_for_the_basic_file(tmp_path: Path) -> None:
     assert not report.problems
     assert _value(tmp_path, "operator_type.core_count", "gelu_custom") == 16
     assert _value(tmp_path, "operator_type.read_hit_share", "gelu_custom") == pytest.approx(0.3)
-    assert "COMP086" in {finding.rule for finding in report.findings}
+    (finding,) = report.findings
+    assert "2 of 16 cores" in finding.message.en
+    assert "as many blocks as the card has cores" in finding.remedies[0].action.en
+    assert finding.saving is None  # nobody knows what starting up takes of 9.5 us
 
 
 def test_a_summary_without_a_time_leaves_it_to_the_blocks(tmp_path: Path) -> None:
@@ -171,8 +174,23 @@ def test_blocks_without_work_are_counted(tmp_path: Path) -> None:
     _launch(tmp_path, "attention", 1117.0, [(1105.0, 0.3, 0.25)] * 16 + [(20.0, 0.9, 0.0)] * 8)
     assert _value(tmp_path, "operator_type.idle_blocks", "attention") == 8
     (finding,) = advise([tmp_path], load_rules(config=load_config(None))).findings
-    assert "8 of its 24 blocks end as soon as they began" in finding.message.en
+    assert "8 of its 24 blocks get hardly any work" in finding.message.en
     assert "more finely" in finding.remedies[0].action.en
+
+
+@pytest.mark.parametrize(
+    ("short", "computed", "idle"),
+    [(14.0, 0.02, 7), (14.0, 0.6, 0), (30.0, 0.02, 0)],
+    ids=["starts up", "computes a little", "moves data for long"],
+)
+def test_blocks_that_only_start_up_have_no_work(tmp_path: Path, short: float, computed: float, idle: int) -> None:
+    """Starting up takes a third of a launch of 42 us: what a block computed tells whether it had anything to do."""
+    _launch(tmp_path, "attention", 44.0, [(42.0, 0.1, 0.25)] + [(short, 0.6, 0.3)] * 7)
+    table = tmp_path / "PipeUtilization.csv"
+    header, *rows = table.read_text().splitlines()
+    rows = [f"{row}{4.6 if at == 0 else computed}," for at, row in enumerate(rows)]
+    table.write_text("\n".join([f"{header}aiv_vec_time(us),", *rows]) + "\n")
+    assert _value(tmp_path, "operator_type.idle_blocks", "attention") == idle
 
 
 def _mixed(folder: Path, us: float, blocks: list[tuple[float, ...]]) -> None:

@@ -188,7 +188,7 @@ def _of_kernels(rank: Rank, kernels: Kernels | None, timeline: Timeline | None) 
         told["left"] = len(kernels.duration)
     if timeline is not None and timeline.placed is not None:
         placed = timeline.placed
-        told |= of_timeline(timeline)
+        told |= {} if timeline.is_scrap else of_timeline(timeline)
         told["marks"] = (*marks, *filter(None, (placed.marks,)))
         told["stray"] = int((~placed.inside).sum()) if placed.marks else 0
         told["marked_once"] = bool(placed.marks) and len(placed.windows.names) == 1
