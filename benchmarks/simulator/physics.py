@@ -246,7 +246,8 @@ class _Course:
             source, target = neighbour(not forward, chunk), neighbour(forward, chunk)
             arrived = None
             if source is not None:
-                arrived = transfer("receive", source, between(source), (last,) if last is not None else (), forward)
+                asked = (last,) if last is not None and not s.received_ahead else ()
+                arrived = transfer("receive", source, between(source), asked, forward)
             pass_layers(forward, chunk, micro, arrived)
             assert last is not None
             if target is not None:

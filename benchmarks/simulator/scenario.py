@@ -92,6 +92,8 @@ class Scenario:
     """Micro-batches that the first stage takes in before it waits for a gradient; None: as many as stages."""
     virtual: int = 1
     """Chunks of layers that a stage holds; more than one: the interleaved schedule."""
+    received_ahead: bool = False
+    """A stage asks for its next micro-batch when the one before has come, not when its turn has."""
     sharded: bool = False
     """Parameters are spread over the data-parallel ranks and gathered layer by layer (ZeRO 3, FSDP)."""
     experts: bool = False

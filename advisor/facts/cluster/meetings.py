@@ -9,6 +9,7 @@ from dataclasses import dataclass, field, replace
 import numpy as np
 
 from advisor.facts.base import Run
+from advisor.facts.cluster.pipeline.scheduled import Schedule
 from advisor.facts.collectives.exchanges import EXCHANGES, POINT_TO_POINT, Exchanges, kind_of
 from advisor.facts.collectives.exposure import joints
 from advisor.facts.collectives.handovers import Handover, pair_up
@@ -53,6 +54,8 @@ class Model:
     events: dict[int, list[Event]] = field(default_factory=dict)
     """Of each rank, as measured."""
     baseline_us: float = 0.0
+    schedule: Schedule | None = None
+    """Of a pipeline whose steps are as long as its schedule says."""
 
     @property
     def step(self) -> str:

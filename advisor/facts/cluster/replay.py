@@ -18,6 +18,7 @@ import numpy as np
 from advisor.basics.arrays import Floats, Ints, Mask
 from advisor.facts.base import FactSet, Family, Run, computed, fact, kind
 from advisor.facts.cluster.meetings import Event, Model, build
+from advisor.facts.cluster.pipeline.scheduled import less_computing, schedule_of
 from advisor.facts.collectives.exchanges import EXCHANGES, POINT_TO_POINT, kind_of
 from advisor.facts.collectives.parallelism import partition
 from advisor.facts.device.course import COURSE, Chain, reduce_course
@@ -57,13 +58,20 @@ class Change:
 
 
 @computed
-def model(run: Run) -> Model | None:
+def chained(run: Run) -> Model | None:
     """The replayable step of this run; None where chains are missing or do not fit together."""
     found = build(run)
     if found is not None:
         found.events = {rank: _events(found, rank) for rank in found.chains}
         found.baseline_us = play(found, {}) or 0.0
     return found if found and found.baseline_us > 0 else None
+
+
+@computed
+def model(run: Run) -> Model | None:
+    """The replayable step with the schedule of its pipelines."""
+    found = chained(run)
+    return None if found is None else replace(found, schedule=schedule_of(run))
 
 
 def play(found: Model, changes: Mapping[int, Change], pure: Mapping[int, float] | None = None) -> float | None:
@@ -312,9 +320,16 @@ def what_if_late(run: Run, late: Sequence[Lateness]) -> float | None:
 
 
 def gain(found: Model, changes: Mapping[int, Change], pure: Mapping[int, float] | None = None) -> float | None:
-    """The step as replayed minus the step replayed with the changes, not below 0."""
+    """The step as replayed minus the step replayed with the changes, not below 0. Of what is computed a pipeline's
+    schedule tells the part, where there is one."""
     after = play(found, changes, pure)
-    return None if after is None else max(found.baseline_us - after, 0.0)
+    if after is None:
+        return None
+    computed = less_computing(found, changes) if found.schedule is not None else {}
+    if found.schedule is None or not computed:
+        return max(found.baseline_us - after, 0.0)
+    alone = play(found, {rank: Change(changes[rank].compute) for rank in computed})
+    return max((after if alone is None else alone) - after + found.schedule.gain_us(computed), 0.0)
 
 
 KINDS = (

@@ -13,7 +13,7 @@ from advisor.facts.base import FactSet, Family, Reduction, Run, computed, fact, 
 from advisor.facts.cluster.accounts import accounts
 from advisor.facts.cluster.lateness import Lateness, latenesses
 from advisor.facts.cluster.peers import kernel_speeds
-from advisor.facts.cluster.replay import Change, corrections, gain, model
+from advisor.facts.cluster.replay import Change, chained, corrections, gain, model
 from advisor.facts.collectives.exchanges import EXCHANGES, POINT_TO_POINT, kind_of
 from advisor.facts.collectives.exposure import exposures, step_names
 from advisor.facts.collectives.inherent import link_rates
@@ -544,7 +544,7 @@ def _replayed(run: Run) -> float | None:
 def is_interleaved(run: Run) -> bool:
     """Whether the last stage hands over to the first: then each holds several chunks of layers, and which of these has
     too many the replay does not know. It makes all of a stage alike shorter, and what it gains is no bound."""
-    step, layout = model(run), partition(run)
+    step, layout = chained(run), partition(run)
     last = (layout.pipeline or 1) - 1
     if step is None or last < 2:
         return False
