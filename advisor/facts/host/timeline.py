@@ -28,6 +28,7 @@ from advisor.facts.host.requests import KINDS as REQUEST_KINDS
 from advisor.facts.host.requests import may_wait
 from advisor.facts.host.synchronised import synchronised_us
 from advisor.facts.operators.access import ACCESS
+from advisor.facts.operators.cores import core_clock
 from advisor.facts.operators.operators import scale
 from advisor.facts.recording.kinds.evidence import RECORDING
 from advisor.facts.recording.kinds.kind import recording_of
@@ -189,6 +190,14 @@ KINDS = (
         needs="trace",
     ),
     kind(
+        "timeline.core_mhz_rated",
+        "mhz",
+        "rank",
+        "clock that the AI Core is rated at",
+        formula="device_*/info.json (DeviceInfo, aic_frequency)",
+        needs="trace",
+    ),
+    kind(
         "timeline.core_mhz_drop",
         "ratio",
         "rank",
@@ -253,6 +262,8 @@ class Idle:
     """In stretches that may be waiting for requests, should it serve any …"""
     awaits_in: str = ""
     """… and the host's function that is the longest of these, where one owns it."""
+    rated_mhz: float | None = None
+    """What the clock is rated at, as the files of the card tell."""
 
 
 IDLE = Reduction("timeline", Idle)
@@ -300,6 +311,7 @@ def reduce(rank: Rank) -> Idle | None:
         None if waits is None else waits.within_us,
         _functions(trace, owners, gaps, (start, end, step), windows.end),
         sums(step[awaiting], length[awaiting], steps),
+        rated_mhz=core_clock(rank)[1] or None,
     )
 
 
@@ -339,7 +351,7 @@ def _from_lanes(rank: Rank) -> Idle | None:
         synchronised_us=synchronised_us(trace, start, end, step, steps, LONG_US),
         loader_within_us=None if waits is None else waits.within_us,
         functions=_functions(trace, owners, gaps, (start, end, step), last),
-        awaiting_us=sums(step[awaiting], length[awaiting], steps),
+        awaiting_us=sums(step[awaiting], length[awaiting], steps), rated_mhz=core_clock(rank)[1] or None,
     )  # fmt: skip
 
 
@@ -394,7 +406,9 @@ def _clock_facts(run: Run) -> Iterator[Fact]:
         for name, value in named.items():
             yield from fact(f"timeline.core_mhz{name}", Subject("rank", str(rank), (rank,)), value, *sources)
     for rank, idle in run.each(IDLE).items():
-        yield from fact("timeline.core_mhz_felt_drop", Subject("rank", str(rank), (rank,)), idle.felt_drop)
+        subject = Subject("rank", str(rank), (rank,))
+        yield from fact("timeline.core_mhz_felt_drop", subject, idle.felt_drop)
+        yield from fact("timeline.core_mhz_rated", subject, idle.rated_mhz if idle.clock else None)
 
 
 def measure(run: Run, facts: FactSet) -> Iterator[Fact]:

@@ -7,7 +7,10 @@ from pathlib import Path
 
 import pytest
 
-from advisor.pipeline import Options, measure
+from advisor.model import Confidence
+from advisor.pipeline import Options, advise, measure
+from advisor.ruleset.files.loader import load_rules
+from benchmarks.simulator import Scenario, simulate, write_profile
 
 STEPS = 4
 
@@ -33,3 +36,28 @@ def test_what_a_lower_clock_costs_is_told_by_the_same_kernels_at_both(tmp_path: 
     facts = measure([tmp_path], None, Options(jobs=1)).facts
     assert [fact.value for fact in facts.of("timeline.core_mhz_felt_drop").values()] == pytest.approx([felt])
     assert all(fact.value > 0.2 for fact in facts.of("timeline.core_mhz_drop").values())
+
+
+@pytest.mark.parametrize(("rated", "told"), [(1800, True), (1400, False), (None, False)])
+def test_a_clock_below_the_rated_one_is_told_and_an_idle_one_is_no_measure(
+    tmp_path: Path, rated: int | None, told: bool
+):
+    """Before the first kernel the clock stands at 1800 MHz, under load at 1400 on both ranks, from the first kernel to
+    the last. Whether that is low the card's own files tell, or nobody; both cards are told in one finding."""
+    for rank in write_profile(simulate(Scenario(data=2, layers=2, steps=4)), tmp_path, trace=True):
+        path = rank / "ASCEND_PROFILER_OUTPUT" / "trace_view.json"
+        events = json.loads(path.read_text())
+        first = min(float(e["ts"]) for e in events if "ts" in e)
+        for at, mhz in ((first - 1e6, 1800), (first - 1e3, 1400), (first + 1e4, 1400)):
+            name = {"ph": "C", "name": "AI Core Freq", "pid": 1, "tid": 0}
+            events.append({**name, "ts": f"{at:.3f}", "args": {"MHz": mhz}})
+        path.write_text(json.dumps(events))
+        if rated is not None:
+            device = rank / "PROF_000001" / "device_0"
+            device.mkdir(parents=True)
+            (device / "info.json.0").write_text(json.dumps({"DeviceInfo": [{"id": 0, "aic_frequency": str(rated)}]}))
+    report = advise([tmp_path], load_rules(), Options(jobs=1))
+    found = [f for f in report.findings if f.rule == "COMP093"]
+    assert [f.subject.ranks for f in found] == ([(0, 1)] if told else [])
+    assert all(f.confidence is Confidence.LOW for f in found)
+    assert not [f for f in report.findings if f.rule == "COMP090"]
