@@ -16,8 +16,12 @@ from advisor.sources.streams.rank_trace import load_trace
 
 Sum = tuple[tuple[str, ...], tuple[str, ...]]
 
-_EQUAL: tuple[Sum, ...] = ((("communication_us",), ("overlapped_us", "exposed_us")),)
-"""(parts of one side, parts of the other): equal in every row."""
+_EQUAL: tuple[Sum, ...] = (
+    (("communication_us",), ("overlapped_us", "exposed_us")),
+    (("exposed_without_receive_us", "bubble_us"), ("exposed_us",)),
+)
+"""(parts of one side, parts of the other): equal in every row. Every writer takes the bubble from the exposed time,
+below nothing where receives wait side by side."""
 _WHOLE: Sum = (("stage_us", "bubble_us"), ("computing_us", "exposed_us", "free_us"))
 """torch_npu's stages are the whole step. MindSpore clips Stage to the step on the host, and its Bubble adds up what
 every receive lasts: receives that wait side by side, or reach into the next step, make more than the step has."""
