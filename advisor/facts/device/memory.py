@@ -7,6 +7,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from advisor.basics.units import show
 from advisor.facts.base import FactSet, Family, Reduction, Run, fact, kind
 from advisor.facts.device.kernel_time import timeline_of
 from advisor.facts.recording.limits import section
@@ -138,6 +139,7 @@ def reduce(rank: Rank) -> Memory | None:
             unused = float(reserved[at] - allocated[at])
             share = unused / float(reserved[at])
     time = mine["time_ns"].to_numpy(float, na_value=np.nan)
+    _tell_span(rank, time)
     steps = _steps(rank)
     growth, growth_share = _growth(time, allocated, steps)
     compared = None if steps is None or growth is None else len(steps) - 1
@@ -146,6 +148,15 @@ def reduce(rank: Rank) -> Memory | None:
         name or "", float(np.nanmax(reserved)), peak, share, unused, process_bytes, growth, growth_share, compared,
         capacity, operator, largest, len(mine), source, _curve(time, reserved, allocated),
     )  # fmt: skip
+
+
+def _tell_span(rank: Rank, time: np.ndarray) -> None:
+    """Tells samples that lie further apart than any recording is long: some of them are in another unit."""
+    known = time[np.isfinite(time)]
+    lasts = float(np.ptp(known)) / 1000 if known.size else 0.0
+    if lasts > section("contradiction")["hosts_apart_us"]:
+        text = f"contradicts itself: its samples lie {show(lasts, 'us')} apart"
+        rank.note(rank.relative(rank.tables["memory"].paths[0]), text, ("memory",))
 
 
 def _curve(

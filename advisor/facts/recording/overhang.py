@@ -110,6 +110,18 @@ def tell_crowd(rank: Rank, kernels: Kernels, communication: Mask) -> None:
         rank.note(rank.relative(rank.tables["kernels"].paths[0]), text, ("kernels",))
 
 
+def tell_short(rank: Rank, kernels: Kernels, communication: Mask) -> None:
+    """Notes kernels most of which are shorter than any device could start one: their durations are in another unit."""
+    length = kernels.duration[~communication]
+    length, limits = length[length > 0], section("contradiction")
+    middle = float(np.median(length)) if len(length) >= limits["side_by_side"] else np.inf
+    if middle < limits["started_us"]:
+        text = (
+            f"contradicts itself: half of its kernels last {show(middle, 'us')} or less, and starting one takes longer"
+        )
+        rank.note(rank.relative(rank.tables["kernels"].paths[0]), text, ("kernels",))
+
+
 def tell_side_by_side(rank: Rank, kernels: Kernels, communication: Mask) -> None:
     """Notes kernels that would run beside others of their own stream, which begins one when the one before has ended:
     the durations of a part of them are in another unit."""

@@ -18,6 +18,8 @@ Sum = tuple[tuple[str, ...], tuple[str, ...]]
 
 _EQUAL: tuple[Sum, ...] = ((("communication_us",), ("overlapped_us", "exposed_us")),)
 """(parts of one side, parts of the other): equal in every row."""
+_BUBBLE: Sum = (("exposed_without_receive_us", "bubble_us"), ("exposed_us",))
+"""Every writer takes the bubble from the exposed time, below nothing where receives wait side by side."""
 _WHOLE: Sum = (("stage_us", "bubble_us"), ("computing_us", "exposed_us", "free_us"))
 """torch_npu's stages are the whole step. MindSpore clips Stage to the step on the host, and its Bubble adds up what
 every receive lasts: receives that wait side by side, or reach into the next step, make more than the step has."""
@@ -113,6 +115,7 @@ def tell_sums(rank: Rank, frame: Any, time: Any) -> bool:
     they make two sums wrong in every row: they are not what their headings say."""
     equal = (*_EQUAL, _WHOLE) if rank.framework == "pytorch" else _EQUAL
     moved = _tell(rank, frame, time, "steps", equal) > 1
+    _tell(rank, frame, time, "steps", (_BUBBLE,))
     _tell_computing(rank, frame, float(np.nansum(time)))
     _tell_lost(rank, frame)
     if "preparing_us" not in frame:
@@ -148,7 +151,7 @@ def moved_rows(rank: Rank, frame: Any, time: Floats) -> Mask:
     told = frame.drop(columns="step", errors="ignore")
     lacking = told.loc[:, told.notna().any()].isna().any(axis=1).to_numpy(bool)
     wrong = np.zeros(len(frame), bool)
-    for sums in equal:
+    for sums in (*equal, _BUBBLE):
         broken = _broken(frame, time, sums)
         wrong |= False if broken is None else broken
     moved: Mask = lacking & wrong

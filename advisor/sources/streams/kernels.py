@@ -422,8 +422,8 @@ def _load(reference: TableRef, note: Note) -> Kernels | None:
     return kernels
 
 
-_LETTERS = re.compile(r"[A-Za-z_]{3,}")
-"""A word, as the names of types and formats are: no shape holds one, save N/A."""
+_LETTERS = re.compile(r"[A-Za-z_]{3,}|[A-Za-z];[A-Za-z]")
+"""A word, as the names of types and formats are, or a list of letters: no shape holds one, save N/A."""
 
 
 _FORMAT = re.compile(r"[\s\";]*(FORMAT_|FRACTAL_|N[CDHWL0-9]+\b|[0-9])")

@@ -36,6 +36,18 @@ def test_a_cell_that_one_row_lacks_is_told(last, told):
     assert len(notes) == told and all("1 of 2 rows lack preparing_us" in text for _, text in notes)
 
 
+@pytest.mark.parametrize(("exposed", "overlapped", "told"), [(8e3, 1e3, 0), (1e3, 8e3, 1)])
+def test_the_bubble_is_a_part_of_the_exposed_time(exposed, overlapped, told):
+    """Exposed and overlapped communication make the same sum under each other's headings; what is left of the exposed
+    time without the bubble tells which is which. Receives that wait side by side leave less than nothing."""
+    frame = pd.DataFrame({
+        "computing_us": [22e3], "exposed_us": exposed, "overlapped_us": overlapped, "communication_us": 9e3,
+        "free_us": 200.0, "bubble_us": 12e3, "exposed_without_receive_us": -4e3,
+    })  # fmt: skip
+    notes = noted("mindspore", frame, np.array([30e3]))
+    assert len(notes) == told and all("exposed_without_receive_us + bubble_us is not" in text for _, text, _ in notes)
+
+
 def test_rows_whose_cells_were_moved_are_no_steps():
     """They lack their last cell, and what they compute and wait for does not make their length: a step that shrinks to
     a hundredth of the others would pass for jitter. A row that merely lacks a cell is a step."""

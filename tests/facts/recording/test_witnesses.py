@@ -186,6 +186,16 @@ def test_a_few_kernels_that_run_beside_their_successors_are_told(longer: int, to
     assert any("behind the start of the next one" in p.problem for p in _report(tmp_path).problems) == told
 
 
+@pytest.mark.parametrize(("us", "told"), [("12.000", False), ("0.400", False), ("0.012", True)])
+def test_kernels_shorter_than_their_start_are_told(us: str, told: bool, tmp_path: Path) -> None:
+    """A table of kernels alone in another unit: a device that mostly idles is one, twelve nanoseconds are no kernel."""
+    rows = [f"k{n},MatMul,AI_CORE,{1000 + 20 * n},{us}" for n in range(40)]
+    (tmp_path / "kernel_details.csv").write_text(
+        "\n".join(["Name,Type,Accelerator Core,Start Time(us),Duration(us)", *rows, ""])
+    )
+    assert any("starting one takes longer" in p.problem for p in _report(tmp_path).problems) == told
+
+
 def test_a_sound_profile_has_nothing_doubted(slow_rank: Path) -> None:
     """Witnesses that agree cast no doubt: the slow rank is told with its usual confidence."""
     report = _report(slow_rank)

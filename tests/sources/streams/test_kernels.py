@@ -93,6 +93,13 @@ def test_rows_whose_cells_were_moved_are_told(tmp_path: Path) -> None:
     ]
 
 
+@pytest.mark.parametrize(("shape", "told"), [('"""32,64;;1"""', False), ("N/A", False), ("a;b", True)])
+def test_letters_in_shapes_are_told(tmp_path: Path, shape: str, told: bool) -> None:
+    """Nothing of these kernels' shapes is known then, and the report says whose."""
+    _, rank = load(tmp_path, row(), row(us="12.5").replace('"""32,64;64,128"""', shape))
+    assert any("column of shapes" in p.problem for p in rank.problems) is told
+
+
 @pytest.mark.parametrize(
     ("core", "told"),
     [("AI_VECTOR_CORE", False), ("DSA_SQE", False), ("a;b", True), ("[AI_CORE", True), ("x" * 500, True)],
