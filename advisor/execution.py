@@ -143,16 +143,23 @@ def _end_with_parent() -> None:
 
 
 def run_each(
-    pool: Executor, function: Callable[[Rank, Names], Result], ranks: Sequence[Rank], names: Names
+    pool: Executor,
+    function: Callable[[Rank, Names], Result],
+    ranks: Sequence[Rank],
+    names: Names,
+    meanwhile: Callable[[], None] | None = None,
 ) -> Iterator[Result]:
-    """What the function gives for each rank, in order. Where a worker was killed, the ranks it took with it get a
-    process each; one that kills that too is left out and told."""
+    """What the function gives for each rank, in order; while the first are worked on, this process does what is to be
+    done `meanwhile`. Where a worker was killed, the ranks it took with it get a process each; one that kills that too
+    is left out and told."""
     futures: list[Future[Result] | None] = []
     for rank in ranks:
         try:
             futures.append(pool.submit(function, rank, names))
         except BrokenExecutor:
             futures.append(None)
+    if meanwhile is not None:
+        meanwhile()
     for rank, future in zip(ranks, futures, strict=True):
         try:
             if future is None:

@@ -6,6 +6,7 @@ import logging
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
+from importlib import import_module
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -56,9 +57,6 @@ class Options:
 
 def advise(paths: Sequence[str | Path], rules: RuleSet, options: Options | None = None) -> Report:
     """Analyses one profiler result. Where nothing was recognised the report has no ranks, and says what was sought."""
-    from advisor.engine.judge import judge
-    from advisor.facts.pictures.series import charts
-    from advisor.facts.trail import with_rows
     from advisor.knowledge.comparison import compared_facts
     from advisor.sources.archives import opened
 
@@ -67,6 +65,11 @@ def advise(paths: Sequence[str | Path], rules: RuleSet, options: Options | None 
         # a report that is saved is compared as its profile would be
         wanted = rules.uses_facts() | compared_facts()
         measured = _measured(given, wanted, options, allow_empty=True)
+        # not before: workers begin to read the sooner the less is imported before them
+        from advisor.engine.judge import judge
+        from advisor.facts.pictures.series import charts
+        from advisor.facts.trail import with_rows
+
         report = judge(measured, rules, options.engine)
         if measured.run is None:
             return report
@@ -225,6 +228,12 @@ def reduce_rank(rank: Rank, names: tuple[str, ...]) -> tuple[dict[Reduction[Any]
     return reductions, rank.problems
 
 
+def _import_judging() -> None:
+    """Imports what comes after the reading, while others read."""
+    for module in ("engine.judge", "facts.pictures.series", "facts.trail"):
+        import_module(f"advisor.{module}")
+
+
 def reduce_all(profile: Profile, chosen: Sequence[Family], options: Options) -> Run:
     """Reduces every rank, in parallel where the input is large or a cluster was named."""
     run = Run(profile)
@@ -236,7 +245,7 @@ def reduce_all(profile: Profile, chosen: Sequence[Family], options: Options) -> 
                 reduce_rank(rank, names) for rank in profile.ranks
             )
         else:
-            results = run_each(pool, reduce_rank, profile.ranks, names)
+            results = run_each(pool, reduce_rank, profile.ranks, names, meanwhile=_import_judging)
         for done, (rank, (reductions, problems)) in enumerate(zip(profile.ranks, results, strict=True), 1):
             run.keep(rank.rank, reductions)
             rank.problems = problems

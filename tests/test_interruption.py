@@ -187,6 +187,34 @@ def test_a_killed_worker_loses_one_rank_at_most(tmp_path: Path) -> None:
     assert "was killed" in results[1][1][0].problem
 
 
+def wait_for(path: Path) -> bool:
+    """Whether the file is there within a minute."""
+    end = time.monotonic() + 60
+    while not path.exists() and time.monotonic() < end:
+        time.sleep(0.01)
+    return path.exists()
+
+
+def met(rank: Rank, names: tuple[str, ...]) -> tuple[dict[str, object], list[object]]:
+    """Stands for a reduction: whether the process that asked for it did something else in the meantime."""
+    (rank.root / "begun").touch()
+    return {"met": wait_for(rank.root / "ready")}, []
+
+
+def test_while_ranks_are_read_what_comes_after_is_got_ready(tmp_path: Path) -> None:
+    """The first ranks are read while this process imports the rest: neither waits for the other to be done."""
+
+    def get_ready() -> None:
+        assert wait_for(tmp_path / "begun")
+        (tmp_path / "ready").touch()
+
+    ranks = [Rank(number, tmp_path, base=tmp_path) for number in range(2)]
+    with executor(2, 0, jobs=2) as pool:
+        assert pool is not None
+        results = list(run_each(pool, met, ranks, (), get_ready))  # type: ignore[arg-type]
+    assert [found for found, _ in results] == [{"met": True}] * 2
+
+
 def test_an_interrupt_ends_the_workers() -> None:
     """The pool is left at once, not when the longest task is done, and its processes are gone."""
     started = time.monotonic()

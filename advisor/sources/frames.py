@@ -217,7 +217,7 @@ def _texts(cells: Sequence[Any] | Coded) -> Any:
     if any(cell is not None and len(cell) > LONGEST_TEXT for cell in known):
         return None
     if isinstance(cells, Coded):
-        return cells.each(known.__getitem__).texts()
+        return Coded(cells.codes, [*map(known.__getitem__, told)]).texts()
     texts = np.empty(len(cells), dtype=object)
     texts[:] = [*map(known.__getitem__, cells)]
     return texts

@@ -8,7 +8,6 @@ takes its pure transfer time. After "Understanding Stragglers in Large Model Tra
 
 from __future__ import annotations
 
-from collections import defaultdict
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
@@ -90,13 +89,13 @@ def play(found: Model, changes: Mapping[int, Change], pure: Mapping[int, float] 
     begun = min(computed.values())
     for rank, change in changes.items():
         computed[rank] -= change.lead_us
-    blocked: dict[tuple[int, int], list[int]] = defaultdict(list)
+    waits: dict[int, int] = {}
+    """Rank -> the event of its own whose end it needs to go on."""
     ready = list(found.chains)
     while ready:
         rank = ready.pop()
         row, end, done = rows[rank], ends[rank], computed[rank]
-        i = position[rank]
-        while i < len(row):
+        for i in range(position[rank], len(row)):
             talks, awaited, before, rest, lasts, lag, number = row[i]
             released = done
             if before >= 0:  # what it needed was done when it started: the lag is that behind what it awaited
@@ -105,7 +104,7 @@ def play(found: Model, changes: Mapping[int, Change], pure: Mapping[int, float] 
             if awaited >= 0:
                 freed = end[awaited]
                 if freed is None:
-                    blocked[rank, awaited].append(rank)
+                    waits[rank], position[rank] = awaited, i
                     break
                 released = max(released, freed)
             if not talks:
@@ -122,11 +121,15 @@ def play(found: Model, changes: Mapping[int, Change], pure: Mapping[int, float] 
                         before_it = found.behind.get(number)
                         met = 0.0 if before_it is None else ends[rank][found.members[before_it][rank]]
                         begin = max(begin, absent + (met or 0.0))
+                    ended = begin + pure.get(number, found.pure[number])
                     for member, event in found.members[number].items():
-                        ends[member][event] = begin + pure.get(number, found.pure[number])
-                        ready.extend(blocked.pop((member, event), ()))
-            i += 1
-        position[rank], computed[rank] = i, done
+                        ends[member][event] = ended
+                        if waits.get(member) == event:
+                            del waits[member]
+                            ready.append(member)
+        else:
+            position[rank] = len(row)
+        computed[rank] = done
     if any(position[r] < len(row) for r, row in rows.items()):
         return None
     every = np.array([end for of_rank in ends.values() for end in of_rank], float)

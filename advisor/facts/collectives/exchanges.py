@@ -6,7 +6,7 @@ import re
 import sys
 from collections.abc import Iterable
 from dataclasses import dataclass, field, replace
-from functools import lru_cache
+from functools import cached_property, lru_cache
 from itertools import repeat
 from typing import Any
 
@@ -86,12 +86,12 @@ class Exchanges:
 
     def kinds(self) -> npt.NDArray[np.str_]:
         """Kind of every operation."""
-        words, code = self._kinds()
+        words, code = self._kinds
         return np.array(words)[code] if len(words) else np.empty(0, "U1")
 
     def counts(self) -> dict[tuple[str, str], int]:
         """(group, kind) -> how many operations of it are kept, those that there are."""
-        words, code = self._kinds()
+        words, code = self._kinds
         counts = np.bincount(self.group * len(words) + code, minlength=len(self.groups) * len(words)).tolist()
         return {
             (self.groups[place // len(words)], words[place % len(words)]): count
@@ -101,7 +101,7 @@ class Exchanges:
 
     def of(self, group: str, kind: str) -> Ints:
         """Places of the operations of one group and kind."""
-        words, code = self._kinds()
+        words, code = self._kinds
         if group not in self.groups or kind not in words:
             return np.zeros(0, np.int64)
         return np.flatnonzero((self.group == self.groups.index(group)) & (code == words.index(kind)))
@@ -110,10 +110,11 @@ class Exchanges:
         """Bytes per second of the chosen operations, whose transport times are above 0."""
         return self.size_bytes[chosen] / self.transport_us[chosen] * 1e6
 
-    def _kinds(self) -> tuple[list[str], Ints]:
-        """(different kinds, place among them of each operation's)."""
+    @cached_property
+    def _kinds(self) -> tuple[list[str], npt.NDArray[np.uint8]]:
+        """(different kinds, place among them of each operation's: few, and kept for each of thousands of ranks)."""
         words = list(dict.fromkeys(self.kind))
-        return words, _index(self.kind, tuple(words))[self.name]
+        return words, _index(self.kind, tuple(words)).astype(np.uint8)[self.name]
 
 
 _WORDS = ("steps", "groups", "names", "kind", "transport")
@@ -247,7 +248,10 @@ def _floats(frame: Any, column: str) -> Floats:
 
 
 def _words(frame: Any, column: str, absent: str = "") -> list[str]:
-    return [cell if isinstance(cell, str) else absent for cell in frame[column].to_numpy(object)]
+    cells: list[Any] = frame[column].to_numpy(object).tolist()
+    if set(map(type, cells)) <= {str}:  # most often
+        return cells
+    return [cell if isinstance(cell, str) else absent for cell in cells]
 
 
 Traffic = tuple[Floats, Floats, npt.NDArray[np.object_], Floats]

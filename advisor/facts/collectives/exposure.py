@@ -6,17 +6,18 @@ From kernels and collectives together where both are told, else estimated from s
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Callable, Collection
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
 import numpy as np
 
-from advisor.basics.arrays import Mask
+from advisor.basics.arrays import Floats, Ints, Mask
 from advisor.facts.base import Run, computed
 from advisor.facts.collectives.exchanges import EXCHANGES, POINT_TO_POINT, Exchanges, kind_of
 from advisor.facts.collectives.joints import Joint, join
 from advisor.facts.collectives.parallelism import Partition, partition
 from advisor.facts.step.steps import steady, stepped_courses
+from advisor.sources.coded import Coded
 
 UNRECORDED = "unknown"
 """The purpose of exposed time of a rank whose collectives are not recorded."""
@@ -72,20 +73,47 @@ class Exposure:
     """False where the tables of other ranks tell the bubble and this rank's does not: nothing comparable tells it."""
 
 
+@dataclass(frozen=True)
+class _Alone:
+    """What is exposed of each collective. Names are looked at once: ranks share most of them, and there are tens of
+    thousands."""
+
+    names: list[str]
+    labels: list[str]
+    """The names without their path in the graph."""
+    kinds: Coded
+    """What the names say."""
+    us: dict[int, tuple[Ints, Floats]]
+    """rank -> (numbers of names, microseconds in a steady step), where its kernels tell them."""
+
+    @classmethod
+    def of(cls, told: Mapping[int, Mapping[str, float]]) -> _Alone:
+        """From the microseconds of each name on each rank."""
+        index: dict[str, int] = {}
+        found = {}
+        for rank, names in told.items():
+            code = np.fromiter((index.setdefault(name, len(index)) for name in names), np.int64, len(names))
+            found[rank] = code, np.fromiter(names.values(), np.float64, len(names))
+        labels = [*map(_label, index)]
+        return cls([*index], labels, Coded.of([*map(kind_of, labels)]), found)
+
+
 @computed
-def _exposed(run: Run) -> dict[int, dict[str, float]]:
-    """rank -> exposed microseconds of each collective in a steady step, where kernels tell them."""
-    found = {}
-    for rank, course in stepped_courses(run).items():
-        if names := course.exposed_in(step_names(run, list(course.steps))):
-            found[rank] = names
-    return found
+def _exposed(run: Run) -> _Alone:
+    """The exposed collectives of all ranks."""
+    courses = stepped_courses(run).items()
+    told = {rank: course.exposed_in(step_names(run, list(course.steps))) for rank, course in courses}
+    return _Alone.of({rank: names for rank, names in told.items() if names})
 
 
 @computed
 def _exposed_by_label(run: Run) -> dict[int, dict[str, float]]:
-    """The same by the collectives' names without their path in the graph."""
-    return {rank: {_label(name): us for name, us in names.items()} for rank, names in _exposed(run).items()}
+    """rank -> exposed microseconds of each collective by its label."""
+    alone = _exposed(run)
+    return {
+        rank: dict(zip(map(alone.labels.__getitem__, code.tolist()), us.tolist(), strict=True))
+        for rank, (code, us) in alone.us.items()
+    }
 
 
 def _label(name: str) -> str:
@@ -94,8 +122,11 @@ def _label(name: str) -> str:
 
 def longest_exposed(run: Run) -> tuple[str, float, int] | None:
     """(collective, microseconds a step, rank) of the one that is exposed longest; None where no kernels tell."""
-    told = ((us, name, rank) for rank, names in _exposed_by_label(run).items() for name, us in names.items())
-    us, name, rank = max(told, default=(0.0, "", 0))
+    most = {rank: max(names.values()) for rank, names in _exposed_by_label(run).items()}
+    us = max(most.values(), default=0.0)
+    told = ((name, rank) for rank, names in _exposed_by_label(run).items() if most[rank] == us
+            for name, own in names.items() if own == us)  # fmt: skip
+    name, rank = max(told, default=("", 0))
     return (name, us, rank) if us > 0 else None
 
 
@@ -103,28 +134,20 @@ def main_kind(run: Run) -> tuple[str, float] | None:
     """(kind, microseconds a step) of the collectives that take most of the exposed time of the middle rank, by the
     names of its kernels alone; None where no kernels tell. Stages that wait for each other have findings of their own.
     """
-    sums: dict[str, list[float]] = defaultdict(list)
-    told = _exposed(run)
-    for names in told.values():
-        of_rank: dict[str, float] = defaultdict(float)
-        for name, us in names.items():
-            of_rank[kind_of(_label(name))] += us
-        for kind, us in of_rank.items():
-            sums[kind].append(us)
-    usual = {
-        kind: float(np.median([*us, *[0.0] * (len(told) - len(us))]))
-        for kind, us in sums.items()
-        if kind not in POINT_TO_POINT and kind != "other"
-    }
-    most = max(usual.items(), key=lambda item: (item[1], item[0]), default=("", 0.0))
-    return most if most[1] > 0 else None
+    alone = _exposed(run)
+    kinds: Sequence[str] = alone.kinds.told
+    sums = [np.bincount(alone.kinds.codes[code], us, len(kinds)) for code, us in alone.us.values()]
+    usual = np.median(sums, axis=0).tolist() if sums else []
+    told = ((us, kind) for us, kind in zip(usual, kinds, strict=True) if kind not in (*POINT_TO_POINT, "other"))
+    us, kind = max(told, default=(0.0, ""))
+    return (kind, us) if us > 0 else None
 
 
 @computed
 def exposures(run: Run) -> dict[int, Exposure]:
     """What the exposed communication of each rank consists of."""
     exchanges = run.each(EXCHANGES)
-    measured = _exposed(run)
+    alone = _exposed(run)
     layout = partition(run)
     parts = _Parts(joints(run), layout)
     times = steady(run)
@@ -136,8 +159,8 @@ def exposures(run: Run) -> dict[int, Exposure]:
         exposed = phases.get("exposed", phases.get("tail"))
         total = float(np.nanmean(exposed)) if exposed is not None else None
         pure = parts.of(rank)
-        if rank in measured and (pure or rank not in exchanges):
-            found[rank] = _measured(measured[rank], pure, total, layout.ring, parts.joining)
+        if rank in alone.us and (pure or rank not in exchanges):
+            found[rank] = _measured(alone, rank, pure, total, layout.ring, parts.joining)
             if not found[rank].told:  # what is waiting in it, the collectives' own sums tell better than no name
                 found[rank] = replace(_estimated(pure, total, _receiving(run, rank), parts.joining), told=False)
         else:
@@ -214,7 +237,7 @@ def exposed_of(
 
 
 def _measured(
-    exposed: dict[str, float], pure: Pure, total: float | None, ring: str = "", joining: Collection[str] = ()
+    exposed: _Alone, rank: int, pure: Pure, total: float | None, ring: str = "", joining: Collection[str] = ()
 ) -> Exposure:
     """From the intervals of kernels and collectives: how much of each collective nothing hides. Either may name one by
     its path in the graph; where they share no name at all, whose exposure it is stays untold. Waiting in those that are
@@ -222,12 +245,14 @@ def _measured(
     result = Exposure()
     transfer, wait, unnamed, named = result.transfer, 0.0, False, False
     labels: dict[str, str] | None = None
-    for name, alone in exposed.items():
-        own = name
+    between = [kind in POINT_TO_POINT for kind in exposed.kinds.told]
+    code, us = exposed.us[rank]
+    for number, kind, alone in zip(code.tolist(), exposed.kinds.codes[code].tolist(), us.tolist(), strict=True):
+        own = exposed.names[number]
         known = pure.get(own)
         if known is None:
             labels = {_label(name): name for name in pure} if labels is None else labels
-            own = labels.get(_label(name), "")
+            own = labels.get(exposed.labels[number], "")
             known = pure.get(own)
         if known is not None:
             named = True
@@ -237,7 +262,7 @@ def _measured(
                 result.bubble += max(alone - shortest, 0.0)
             else:
                 wait += max(alone - shortest, 0.0)
-        elif kind_of(_label(name)) in POINT_TO_POINT:
+        elif between[kind]:
             if ring:
                 transfer[ring] += alone
             else:

@@ -256,8 +256,11 @@ def _by_step(kernels: Kernels, placed: Mask) -> dict[int, Ints]:
 
 def _once(kernels: Kernels, rows: Ints) -> Ints:
     """The rows without those that repeat another one's name and times: the same time is exposed once."""
-    same = np.stack((kernels.name[rows], kernels.start[rows], kernels.end[rows]))
-    return np.sort(rows[np.unique(same, axis=1, return_index=True)[1]])
+    columns = kernels.name[rows], kernels.start[rows], kernels.end[rows]
+    order = np.lexsort(columns)  # of equal ones, the first stays first
+    new = np.ones(len(rows), bool)
+    new[1:] = np.any([np.diff(column[order]) != 0 for column in columns], axis=0)
+    return np.sort(rows[order[new]])
 
 
 def _speeds(
@@ -305,15 +308,20 @@ def _expected(kernels: Kernels, chosen: Mask, order: list[int]) -> tuple[Floats,
     return sums[0], sums[1]
 
 
-def _releasing(begin: Floats, end: Floats, computed: float, start: float) -> Ints:
+def _soon(begin: Floats, end: Floats) -> Floats:
+    """How long behind each collective's end an event may start that it released."""
+    soon: Floats = np.clip(AWAITED_SHARE * (end - begin), RELEASE_NS / 1000, AWAITED_MOST_US)
+    return soon
+
+
+def _releasing(begin: Floats, end: Floats, soon: Floats, computed: float, start: float) -> Ints:
     """Of the collectives, in order of start, those whose end may have let an event start: later than the computation
-    before it, shortly before. What follows computation at once waited for no end behind its own start."""
-    before = int(np.searchsorted(begin, start))
-    begin, end = begin[:before], end[:before]
-    soon = np.clip(AWAITED_SHARE * (end - begin), RELEASE_NS / 1000, AWAITED_MOST_US)
+    before it, so `soon` before. What follows computation at once waited for no end behind its own start."""
+    before = int(begin.searchsorted(start))
+    end, soon = end[:before], soon[:before]
     rounded = ROUNDING_US if start - computed > ROUNDING_US else 0.0
     near = (end <= start + rounded) & (start - end < soon)
-    return np.flatnonzero((end > computed) & near)
+    return ((end > computed) & near).nonzero()[0]
 
 
 def _alone(begin: Floats, ends: Floats, start: float, end: float) -> bool:
@@ -332,6 +340,7 @@ def _chain(kernels: Kernels, communication: Mask, inside: Ints, step: str) -> Ch
     origin = int(min(kernels.start[talks[0]], kernels.start[work[0]]))
     begin, end = (kernels.start - origin) / 1000, (kernels.end - origin) / 1000
     talk_begin, talk_end = begin[talks], end[talks]
+    soon = _soon(talk_begin, talk_end)
     events: list[tuple[float, str, float, float, float, int]] = []
     """(start, name, busy, gap, lag, place of the releasing collective among `talks`)"""
     at = 0
@@ -353,7 +362,7 @@ def _chain(kernels: Kernels, communication: Mask, inside: Ints, step: str) -> Ch
             else:
                 busy += max(stops[at + 1] - frees[at], 0.0)
             at += 1
-        releasing = _releasing(talk_begin, talk_end, free, start)
+        releasing = _releasing(talk_begin, talk_end, soon, free, start)
         if len(releasing):
             by = int(releasing[np.argmax(talk_end[releasing])])
             events.append((start, "", busy, gap, max(start - float(talk_end[by]), 0.0), by))
@@ -370,7 +379,7 @@ def _chain(kernels: Kernels, communication: Mask, inside: Ints, step: str) -> Ch
         done = int(np.searchsorted(ends, start, "right"))
         computed = float(ends[done - 1]) if done else -np.inf
         # a communicator runs its operations one by one: what starts right after another of them was queued behind it
-        queued = _releasing(talk_begin, talk_end, -np.inf, start)
+        queued = _releasing(talk_begin, talk_end, soon, -np.inf, start)
         same = groups[queued] == communicator(label)
         follows = (talk_end[queued] > computed) & (same | (talk_end[queued] <= start))
         # behind a longer pause whatever computing ended in between let it start

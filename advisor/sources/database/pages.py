@@ -145,16 +145,16 @@ class _Pages:
         """These pages one after the other, and some bytes that are nobody's. Raises Unfit where one does not exist."""
         if not numbers or min(numbers) < 2 or max(numbers) > self.count:
             raise Unfit("a page that does not exist")  # or the first, which is no table's but the schema's
-        parts, start = [], 0
+        found = np.empty(len(numbers) * self.size + _LONGEST_HEADER + 8, np.uint8)
+        start = 0
         for place in range(1, len(numbers) + 1):
             if place == len(numbers) or numbers[place] != numbers[place - 1] + 1:
-                wanted = (place - start) * self.size
-                part = os.pread(self._file, wanted, (numbers[start] - 1) * self.size)
-                if len(part) != wanted:
+                part = found[start * self.size : place * self.size].data
+                if os.preadv(self._file, [part], (numbers[start] - 1) * self.size) != len(part):
                     raise Unfit("a file that ends in the middle")
-                parts.append(part)
                 start = place
-        return np.frombuffer(b"".join([*parts, bytes(_LONGEST_HEADER + 8)]), np.uint8)
+        found[len(numbers) * self.size :] = 0
+        return found
 
     def leaves(self, root: int) -> Iterator[_Leaves]:
         """The pages with the table's rows, in order, some at a time."""

@@ -2,7 +2,7 @@
 
 import pytest
 
-from advisor.facts.collectives.exposure import _estimated, _measured
+from advisor.facts.collectives.exposure import _Alone, _estimated, _measured
 from advisor.facts.collectives.parallelism import Partition
 
 
@@ -14,7 +14,7 @@ def test_waiting_where_stages_meet_is_the_drain_of_the_pipeline(waited, transfer
     exposed = {"hcom_receive__1_1": 10.0, "hcom_allReduce__2_1": inside, "hcom_allReduce__3_1": 7.0}
     pure = {"hcom_allReduce__2_1": ("tensor", transfer, inside), "hcom_allReduce__3_1": ("data", 4.0, 7.0)}
     for found in (
-        _measured(exposed, pure, 100.0, joining={"hcom_allReduce__2_1"}),
+        _measured(_Alone.of({0: exposed}), 0, pure, 100.0, joining={"hcom_allReduce__2_1"}),
         _estimated(pure, 17.0 + inside, 10.0, {"hcom_allReduce__2_1"}),
     ):
         assert (found.bubble, found.wait) == pytest.approx((10.0 + waited, 3.0))

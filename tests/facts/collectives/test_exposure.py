@@ -6,7 +6,7 @@ import pandas as pd
 import pytest
 from clusters import SMALL, facts_of
 
-from advisor.facts.collectives.exposure import _measured
+from advisor.facts.collectives.exposure import _Alone, _measured
 from advisor.model import RUN
 from advisor.pipeline import Options, measure
 from benchmarks.simulator import Fault
@@ -16,7 +16,7 @@ from benchmarks.simulator import Fault
 def test_a_collective_named_by_its_path_keeps_its_role(name):
     """A path in the graph before a collective's name does not make it another one: its transfer is exposed."""
     kernels = {"Default/AllReduce-op534_0": 900.0}
-    found = _measured(kernels, {name: ("data", 700.0, 700.0)}, None)
+    found = _measured(_Alone.of({0: kernels}), 0, {name: ("data", 700.0, 700.0)}, None)
     assert found.told
     assert dict(found.transfer) == {"data": 700.0}
     assert found.wait == pytest.approx(200.0)
@@ -25,7 +25,7 @@ def test_a_collective_named_by_its_path_keeps_its_role(name):
 def test_names_that_have_nothing_in_common_tell_nothing_hidden():
     """Where no exposed collective can be found in the collectives' own table, theirs is not taken for hidden."""
     kernels = {"hcom_broadcast__1_0": 900.0}
-    assert not _measured(kernels, {"AllReduce-op534_0": ("data", 700.0, 700.0)}, None).told
+    assert not _measured(_Alone.of({0: kernels}), 0, {"AllReduce-op534_0": ("data", 700.0, 700.0)}, None).told
 
 
 def test_waiting_is_told_where_kernels_have_no_names(tmp_path):

@@ -7,6 +7,7 @@ from collections.abc import Sequence
 import numpy as np
 
 from advisor.basics.arrays import Ints, Mask
+from advisor.basics.numbering import distinct
 from advisor.facts.operators.kinds import moved_bytes
 from advisor.facts.recording.limits import section
 from advisor.sources.streams.kernels import Kernels, Signature
@@ -19,10 +20,10 @@ def clears(kernels: Kernels, types: Sequence[str], of: Ints) -> Mask:
 
 
 def _clears(kernels: Kernels, mine: Mask) -> bool:
-    of_mine, of_others = (np.unique(kernels.signature[rows]).tolist() for rows in (mine, ~mine))
-    if len(of_mine) != 1 or not of_others or mine.sum() < section("repetition")["executions"]:
-        return False
     if not mine[:-1][~mine[1:]].all():  # something else runs before another kernel
+        return False
+    of_mine, of_others = (distinct(kernels.signature[rows]).tolist() for rows in (mine, ~mine))
+    if len(of_mine) != 1 or not of_others or mine.sum() < section("repetition")["executions"]:
         return False
     own, others = kernels.signatures[of_mine[0]], [kernels.signatures[each] for each in of_others]
     moved, least = moved_bytes(own), section("benchmark")["cache_bytes"]
