@@ -60,8 +60,10 @@ def groups(run: Run) -> dict[int, tuple[int, ...]]:
 
 def _launch_alike(run: Run, one: Lateness, other: Lateness) -> bool:
     """Whether the hosts of both ranks launch at about one pace, and clearly slower than those of ranks on time."""
+    if one.cause != "host":
+        return False
     paces = _launch_intervals(run)
-    if one.cause != "host" or one.rank not in paces or other.rank not in paces:
+    if one.rank not in paces or other.rank not in paces:
         return False
     on_time = [us for rank, us in paces.items() if rank not in _late_ranks(run)]
     fast, slow = sorted((paces[one.rank], paces[other.rank]))
