@@ -37,3 +37,16 @@ def test_weights_that_are_fetched_ahead_are_not_to_be_fetched_ahead(edge_us: flo
     facts = FactSet([Fact(name, RUN, value) for name, value in told.items()])
     found = next(f for f in decide(load_rules(strict=False), facts).findings if f.rule == "COMM010")
     assert {remedy.id for remedy in found.remedies} == wanted
+
+
+def test_ranks_that_only_wait_shard_no_operators() -> None:
+    """Data-parallel ranks that wait for a late one exchange nothing inside of their layers: sequence parallelism and
+    fused products have no hold there."""
+    told = {
+        "step.exposed_communication_share": 0.2, "communication.exposed_wait_share": 0.2,
+        "communication.exposed_transfer_share": 0.0, "communication.redistribution_share": 0.0, "run.world_size": 8,
+        "step.time_us": 74_300.0, "step.count": 4,
+    }  # fmt: skip
+    facts = FactSet([Fact(name, RUN, value) for name, value in told.items()])
+    found = next(f for f in decide(load_rules(strict=False), facts).findings if f.rule == "COMM010")
+    assert "shrink-layer-exchange" not in {remedy.id for remedy in found.remedies}
