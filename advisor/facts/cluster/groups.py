@@ -23,6 +23,8 @@ from advisor.facts.collectives.parallelism import Partition, partition
 from advisor.facts.collectives.schedule import guess_micro_batches, pipeline_us
 from advisor.facts.data.common_pace import CommonPace, common_pace
 from advisor.facts.host.dispatch import LAUNCHES
+from advisor.facts.host.owners import COVERS
+from advisor.facts.host.timeline import IDLE
 from advisor.knowledge.measuring import limit
 
 NOISE = limit("lateness", "noise")
@@ -43,10 +45,11 @@ def groups(run: Run) -> dict[int, tuple[int, ...]]:
         while rest:
             first = rest[0]
             loaded = {r for r in rest if cause == "compute" and _has_more_work(run, late[r])}
+            fed = {r for r in rest if cause == "data" and _is_fed(run, late[r])}
             # uneven work is dealt anew all at once; a slow card beside it is another thing
             group = [
                 r for r in rest
-                if (r in loaded) == (first in loaded)
+                if (r in loaded) == (first in loaded) and (r in fed) == (first in fed)
                 and (first in loaded or size[first] <= ALIKE * size[r] or _launch_alike(run, late[first], late[r]))
                 and _as_often(late[first], late[r])
             ]  # fmt: skip
@@ -58,10 +61,19 @@ def groups(run: Run) -> dict[int, tuple[int, ...]]:
     return dict(sorted(found.items()))
 
 
+def _is_fed(run: Run, entry: Lateness) -> bool:
+    """Whether a rank that starts its steps late does so for something else than its loader, as its timeline tells."""
+    idle = run.each(IDLE).get(entry.rank)
+    waits = np.empty(0) if idle is None or idle.loader_us is None else idle.loader_us[np.isfinite(idle.loader_us)]
+    return waits.size > 0 and float(waits.mean()) < COVERS * entry.parts["data"]
+
+
 def _launch_alike(run: Run, one: Lateness, other: Lateness) -> bool:
     """Whether the hosts of both ranks launch at about one pace, and clearly slower than those of ranks on time."""
+    if one.cause != "host":
+        return False
     paces = _launch_intervals(run)
-    if one.cause != "host" or one.rank not in paces or other.rank not in paces:
+    if one.rank not in paces or other.rank not in paces:
         return False
     on_time = [us for rank, us in paces.items() if rank not in _late_ranks(run)]
     fast, slow = sorted((paces[one.rank], paces[other.rank]))

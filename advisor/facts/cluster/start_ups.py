@@ -23,38 +23,49 @@ FUSED_INTO = limit("transfers", "fused_into")
 """Collectives a step that are left of all the small ones."""
 
 KINDS = (
+    kind("collective.start_up_share", "ratio", "collective", "part of their transfer that is start-up",
+         formula="as told (collective.latency_share), or what size ÷ the bandwidth of large messages does not need, "
+                 "whichever is more",
+         needs="collectives"),
     kind("collective.start_up_gain_us", "us", "collective",
          "what a step gains where they are fused into a few, all members' files at hand",
-         formula="the step as replayed − the step replayed without the part of their time that is start-up: as told, "
-                 "or what size ÷ the bandwidth of large messages does not need, whichever is more",
+         formula="the step as replayed − the step replayed without the part of their time that is start-up "
+                 "(collective.start_up_share), less that of the few that remain",
          needs="collectives kernels"),
 )  # fmt: skip
 
 
 def measure(run: Run, facts: FactSet) -> Iterator[Fact]:
     """Of each kind of collectives of which start-up is known, and of the small ones where they stand beside larger."""
+    shares = {each: share for each in facts.subjects("collective") if (share := _share(facts, each)) is not None}
+    if not shares:
+        return
+    sources = next((joint.sources for joint in joints(run)), ())
+    for subject, share in shares.items():
+        yield from fact("collective.start_up_share", subject, share, *sources)
     found = model(run)
     if found is None:
         return
-    for subject in facts.subjects("collective"):
-        share = _start_up_share(facts, subject)
-        if share is not None and (shorter := _without_start_up(run, found, facts, subject, share)):
-            sources = joints(run)[0].sources
+    for subject, share in shares.items():
+        count = facts.number("collective.count", subject)
+        if facts.number("collective.latency_share", subject) is None or not count:
+            continue  # not all members' files are at hand
+        fused = share * max(1 - FUSED_INTO / count, 0.0)
+        if shorter := _without_start_up(run, found, facts, subject, fused):
             yield from fact("collective.start_up_gain_us", subject, gain(found, {}, shorter), *sources)
 
 
-def _start_up_share(facts: FactSet, subject: Subject) -> float | None:
-    """The part of the time in which they move no data and that fusing saves: as told, or what size ÷ the bandwidth of
-    large messages does not need. None where not even all members' files are at hand."""
+def _share(facts: FactSet, subject: Subject) -> float | None:
+    """The part of the time in which they move no data: as told, or what size ÷ the bandwidth of large messages does not
+    need."""
     told, reached, large, most = (
         facts.number(f"collective.{name}", subject)
         for name in ("latency_share", "bandwidth_bytes_per_s", "large_bandwidth_bytes_per_s", "link_limit_bytes_per_s")
     )
-    usual, count = large or most, facts.number("collective.count", subject)
-    if told is None or not count:
-        return None
-    share = told if not reached or not usual else max(told, 1 - reached / usual)
-    return share * max(1 - FUSED_INTO / count, 0.0)
+    usual = large or most
+    if not reached or not usual:
+        return told
+    return max(told or 0.0, 1 - reached / usual)
 
 
 def _without_start_up(run: Run, found: Model, facts: FactSet, subject: Subject, share: float) -> dict[int, float]:

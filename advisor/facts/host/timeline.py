@@ -390,8 +390,8 @@ def _collections(timeline: Timeline, trace: Trace) -> Floats | None:
     np.maximum.at(last, windows.of[known], kernels.end[known])
     behind = host.start[chosen] >= last[step]
     if len(found) > 1 and behind.sum() > len(behind) - behind.sum():
-        # mostly before a step's first kernel, which ends the window before: nothing follows the last
-        found[-1] = np.nan
+        # mostly before a step's first kernel, which ends the window before: nothing follows the last, which is as most
+        found[-1] = np.nan if np.median(found[:-1]) > 0 else 0.0
     return found
 
 

@@ -6,7 +6,7 @@ import pytest
 
 from advisor.engine.judge import decide
 from advisor.facts.base import FactSet
-from advisor.model import RUN, Fact
+from advisor.model import RUN, Fact, Role, Subject
 from advisor.ruleset.files.loader import load_rules
 
 
@@ -37,3 +37,38 @@ def test_weights_that_are_fetched_ahead_are_not_to_be_fetched_ahead(edge_us: flo
     facts = FactSet([Fact(name, RUN, value) for name, value in told.items()])
     found = next(f for f in decide(load_rules(strict=False), facts).findings if f.rule == "COMM010")
     assert {remedy.id for remedy in found.remedies} == wanted
+
+
+def test_ranks_that_only_wait_shard_no_operators() -> None:
+    """Data-parallel ranks that wait for a late one exchange nothing inside of their layers: sequence parallelism and
+    fused products have no hold there."""
+    told = {
+        "step.exposed_communication_share": 0.2, "communication.exposed_wait_share": 0.2,
+        "communication.exposed_transfer_share": 0.0, "communication.redistribution_share": 0.0, "run.world_size": 8,
+        "step.time_us": 74_300.0, "step.count": 4,
+    }  # fmt: skip
+    facts = FactSet([Fact(name, RUN, value) for name, value in told.items()])
+    found = next(f for f in decide(load_rules(strict=False), facts).findings if f.rule == "COMM010")
+    assert "shrink-layer-exchange" not in {remedy.id for remedy in found.remedies}
+
+
+def test_weights_that_are_gathered_late_stand_beside_a_late_rank() -> None:
+    """What ranks transfer while nothing computes is no waiting: with that rank on time it remains."""
+    run = {
+        "step.exposed_communication_share": 0.31, "communication.exposed_wait_share": 0.15,
+        "communication.exposed_transfer_share": 0.16, "communication.exposed_transfer_us": 48_000.0,
+        "communication.weights_us": 46_000.0, "communication.edge_us": 4_000.0, "run.world_size": 8,
+        "run.missing_ranks": 0, "run.rank_count": 8, "step.time_us": 303_000.0, "step.count": 6,
+    }  # fmt: skip
+    rank = {
+        "rank.compute_excess_share": 0.16, "rank.compute_excess_us": 49_000.0, "rank.lateness_share": 0.16,
+        "rank.lateness_us": 49_000.0, "rank.lateness_steadiness": 1.0, "rank.late_cause": "compute",
+        "rank.kernel_speed_ratio": 1.24, "rank.saving_us": 47_800.0, "rank.saving_share": 0.158,
+        "rank.saving_basis": "replay", "rank.peer_group": "stage 0", "rank.lateness_deviation": 9.0,
+        "rank.alike_ranks": "5", "rank.alike_count": 1,
+    }  # fmt: skip
+    slow = Subject("rank", "5", (5,))
+    facts = FactSet([Fact(n, RUN, v) for n, v in run.items()] + [Fact(n, slow, v) for n, v in rank.items()])
+    found = {f.rule: f for f in decide(load_rules(strict=False), facts).findings}
+    assert found["COMM011"].role == Role.ROOT_CAUSE and found["COMM011"].saving is not None
+    assert found["CLUS040"].verdict == "waiting-on-slow-rank"

@@ -1,4 +1,4 @@
-"""Hosts that launch as slowly as one another make their ranks late from one thing."""
+"""Which hosts and loaders make several ranks late from one thing."""
 
 from __future__ import annotations
 
@@ -14,13 +14,6 @@ from advisor.facts.cluster.lateness import Lateness
 from advisor.facts.collectives.parallelism import Partition
 
 
-class Asked:
-    """A run of which only what is asked for is known."""
-
-    def once(self, function: Callable[[Run], Any], make: Callable[[Run], Any]) -> Any:
-        return make(cast(Run, self))
-
-
 @pytest.fixture
 def grouped(monkeypatch: pytest.MonkeyPatch) -> Callable[[Mapping[int, float], Mapping[int, float]], Any]:
     def of(late_us: Mapping[int, float], paces: Mapping[int, float]) -> Any:
@@ -29,7 +22,7 @@ def grouped(monkeypatch: pytest.MonkeyPatch) -> Callable[[Mapping[int, float], M
         monkeypatch.setattr(late_groups, "_launch_intervals", lambda run: dict(paces))
         monkeypatch.setattr(late_groups, "paced_together", lambda run: None)
         monkeypatch.setattr(late_groups, "accounts", lambda run: None)
-        return late_groups.groups(cast(Run, Asked()))
+        return late_groups.groups.__wrapped__(cast(Run, None))  # type: ignore[attr-defined]
 
     return of
 
@@ -64,3 +57,19 @@ def test_peers_wait_for_one_late_host_after_the_other() -> None:
 
     assert (waited("host"), waited("compute")) == (5.0, 3.0)
     assert np.isfinite(waited("host"))
+
+
+def test_a_host_that_does_other_work_is_late_from_something_else_than_a_loader(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Both start their steps late by as much; the timeline of one tells that it hardly waits for its loader."""
+    entries = {r: Lateness(r, {"data": us}, us, -us, 1.0, None) for r, us in {2: 4900.0, 5: 4950.0}.items()}
+    waits = {2: 100.0, 5: 8000.0}
+
+    class Told:
+        def each(self, key: object) -> dict[int, Any]:
+            return {r: type("Idle", (), {"loader_us": np.array([us, np.nan, us])}) for r, us in waits.items()}
+
+    monkeypatch.setattr(late_groups, "latenesses", lambda run: entries)
+    monkeypatch.setattr(late_groups, "paced_together", lambda run: None)
+    assert late_groups.groups.__wrapped__(cast(Run, Told())) == {2: (2,), 5: (5,)}  # type: ignore[attr-defined]
+    waits[2] = 8000.0
+    assert late_groups.groups.__wrapped__(cast(Run, Told())) == {2: (2, 5), 5: (2, 5)}  # type: ignore[attr-defined]

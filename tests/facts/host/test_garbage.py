@@ -58,3 +58,22 @@ def test_what_is_collected_before_each_first_kernel_is_told_of_every_step_and_of
     assert facts.value("timeline.gc_ranks", RUN) == "1"
     assert facts.number("timeline.gc_stall_steps", RUN) == facts.number("step.count", RUN)
     assert facts.number("timeline.gc_stall_us", RUN) == pytest.approx(30_000, rel=0.01)
+
+
+def test_what_most_steps_lack_the_last_lacks_too(tmp_path: Path) -> None:
+    """Two collections of 120 ms before the first kernels of two of eight steps are 30 ms a step: that nothing follows
+    the last step does not make its share as large as that of the others."""
+    at, rows = 1_000_000.0, []
+    events: list[dict[str, object]] = [{"name": "process_name", "ph": "M", "pid": 1, "args": {"name": "Python"}}]
+    for step in range(8):
+        if step in (2, 5):
+            events.append({"name": "gc.collect", "ph": "X", "pid": 1, "tid": 1, "ts": f"{at:.1f}", "dur": 120_000})
+            at += 120_000
+        for n in range(20):
+            rows.append(f"{step},Op{n}_1,Op{n},AI_VECTOR_CORE,{at:.1f},2000")
+            at += 2000
+    (tmp_path / "kernel_details.csv").write_text("\n".join([HEADING, *rows]) + "\n", encoding="utf-8")
+    (tmp_path / "trace_view.json").write_text(json.dumps(events), encoding="utf-8")
+    facts = measure([tmp_path], None, Options(jobs=1)).facts
+    assert facts.number("timeline.gc_stall_steps", RUN) == 2
+    assert facts.number("timeline.gc_stall_us", RUN) == pytest.approx(30_000, rel=0.01)

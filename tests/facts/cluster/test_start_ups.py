@@ -1,0 +1,29 @@
+"""How much of a collective's transfer is start-up."""
+
+from __future__ import annotations
+
+import pytest
+
+from advisor.facts.base import FactSet
+from advisor.facts.cluster.start_ups import _share
+from advisor.model import Fact, Subject
+
+SUBJECT = Subject("collective", "hcom_allReduce__1_1_1", (0, 1))
+
+
+@pytest.mark.parametrize(
+    ("told", "share"),
+    [
+        ({"latency_share": 0.04, "bandwidth_bytes_per_s": 12e9, "link_limit_bytes_per_s": 20e9}, 0.4),
+        ({"latency_share": 0.6, "bandwidth_bytes_per_s": 12e9, "link_limit_bytes_per_s": 20e9}, 0.6),
+        ({"bandwidth_bytes_per_s": 12e9, "link_limit_bytes_per_s": 20e9}, 0.4),
+        ({"latency_share": 0.04, "bandwidth_bytes_per_s": 12e9, "large_bandwidth_bytes_per_s": 12e9,
+          "link_limit_bytes_per_s": 20e9}, 0.04),
+        ({"latency_share": 0.04}, 0.04),
+        ({}, None),
+    ],
+)  # fmt: skip
+def test_it_is_what_is_told_or_what_large_messages_do_not_need(told: dict[str, float], share: float | None) -> None:
+    """Whichever is more; the recording's own large messages go before what links usually carry."""
+    found = _share(FactSet([Fact(f"collective.{name}", SUBJECT, value) for name, value in told.items()]), SUBJECT)
+    assert found == (None if share is None else pytest.approx(share))
