@@ -15,6 +15,7 @@ from advisor.facts.operators.kinds import is_fused_update
 from advisor.facts.recording.between import host_works
 from advisor.facts.recording.counts import executions_of_table, is_cut
 from advisor.facts.recording.iterations import Graph, Iterations, iterations_of
+from advisor.facts.recording.kinds.framework import by_events, by_tables
 from advisor.facts.recording.kinds.work import lacks_types, of_one_operator, of_statistic, of_tasks, of_timeline
 from advisor.facts.recording.limits import section, told_by
 from advisor.facts.recording.sums import step_rows
@@ -120,8 +121,6 @@ class Recording:
 
 
 RECORDING = Reduction("recording", Recording)
-_TORCH = ("aten::", "torch::", "autograd::", "c10d::")
-"""How PyTorch's operators and functions begin."""
 _TELLING = frozenset(
     ("steps", "step_phases", "cluster_phases", "kernels", "operator_types", "operators", "trace", "iterations")
 )
@@ -143,7 +142,7 @@ def reduce(rank: Rank) -> Recording | None:
     told["serves"] = min(filter(told_by("inference"), names), default="")
     told["server"] = next(filter(told_by("server_folder"), _folders(rank)), "")
     told["exchanges"] = any(map(told_by("gradient_exchange"), names))
-    told["framework"] = "mindspore" if any(map(told_by("mindspore"), names)) else _framework_by_operators(rank)
+    told["framework"] = "mindspore" if any(map(told_by("mindspore"), names)) else by_tables(rank)
     if kernels is None:
         told["named"] = bool(names) and (listed or not rank.has("operator_types"))
     else:
@@ -240,7 +239,7 @@ def _of_trace(
         "timed": True,
         "timeline_steps": tuple(name for name, _, _ in trace.steps),
         "trains": known["trains"] or any(told_by("training_host")(name) for _, name in trace.activities),
-        "framework": known["framework"] or _framework(trace),
+        "framework": known["framework"] or by_events(trace),
         "tasks": 0 if kernels is not None else trace.device_tasks,
     }
     if (tasks := tasks_alone(rank)) is not None:
@@ -296,16 +295,3 @@ def _calls(rank: Rank, trace: Trace | None) -> set[str]:
 def _kinds(names: Iterable[str]) -> set[str]:
     """Of names that only a number at their end tells apart, the first one: each collective has a number of its own."""
     return set({name.rstrip("_0123456789"): name for name in sorted(names, reverse=True)}.values())
-
-
-def _framework_by_operators(rank: Rank) -> str:
-    """By the table of the framework's operators, where neither folder nor settings name it."""
-    listed = rank.framework == "unknown" and rank.has("framework_operators")
-    frame = rank.read("framework_operators", ("name", "input_shapes", "self_us")) if listed else None
-    return "pytorch" if frame is not None and frame["name"].str.startswith(_TORCH, na=False).any() else ""
-
-
-def _framework(trace: Trace) -> str:
-    if any(name.startswith(_TORCH) for _, name in trace.activities):
-        return "pytorch"
-    return "mindspore" if any(process == "MindSpore" for process, _ in trace.activities) else ""
