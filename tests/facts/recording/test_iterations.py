@@ -149,27 +149,3 @@ def test_an_iteration_counted_from_the_end_of_the_one_before_waits_for_its_data_
     names = ["step.time_us", "step.interval_us", "step.data_bound_us"]
     facts = measure([tmp_path], names, Options(jobs=1)).facts
     assert [facts.number(name, RUN) for name in names] == pytest.approx([76_000, 9_000, 9_000])
-
-
-@pytest.mark.parametrize(("computing", "placed"), [(2950, True), (4000, False)], ids=["in the graph", "also beside it"])
-def test_one_row_of_several_executions_is_no_step(tmp_path: Path, computing: float, placed: bool) -> None:
-    """Three executions of 1 ms in a row of 6.2 ms: the row is the recording. Where they hold all that was computed, the
-    device idles between them, and the program's work there is what it waits for."""
-    folder = tmp_path / "node_1_20260805182126154_ascend_pt"
-    output = folder / "PROF_000001_A" / "mindstudio_profiler_output"
-    output.mkdir(parents=True)
-    ends = "".join(f"0,{i},N/A,{ORIGIN + 1000 + 2500 * i}\t,1000,N/A,2\n" for i in range(3))
-    (output / "step_trace_20260101000000.csv").write_text(
-        "Device_id,Iteration ID,FP Start(us),Iteration End(us),Iteration Time(us),Data Aug Bound(us),Model ID\n" + ends
-    )
-    (folder / "ASCEND_PROFILER_OUTPUT").mkdir()
-    (folder / "ASCEND_PROFILER_OUTPUT" / "step_trace_time.csv").write_text(
-        "Device_id,Step,Computing,Communication(Not Overlapped),Overlapped,Communication,Free,Stage,Bubble\n"
-        f"0,0,{computing},0,0,0,{6200 - computing},6200,0\n"
-    )
-    report = advise([tmp_path], load_rules(), Options(jobs=1))
-    assert report.summary.step_time_us is None and report.summary.recording_us == pytest.approx(6200)
-    assert "executed 3 times" in report.profile.recording_reason.en
-    (idle,) = [finding for finding in report.findings if finding.verdict == "device-idle-gaps"]
-    assert ("3\xa0ms lie between its executions" in idle.message.en) is placed
-    assert ("between two executions" in idle.remedies[0].action.en) is placed

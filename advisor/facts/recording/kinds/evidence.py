@@ -7,18 +7,15 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from typing import Any
 
-import numpy as np
-
 from advisor.facts.base import Reduction
 from advisor.facts.device.kernel_time import Timeline, timeline_of
 from advisor.facts.operators.kinds import is_fused_update
 from advisor.facts.recording.between import host_works
 from advisor.facts.recording.counts import executions_of_table, is_cut
-from advisor.facts.recording.iterations import Graph, Iterations, iterations_of
+from advisor.facts.recording.iterations import Graph, iterations_of
 from advisor.facts.recording.kinds.framework import by_events, by_tables
 from advisor.facts.recording.kinds.work import lacks_types, of_one_operator, of_statistic, of_tasks, of_timeline
-from advisor.facts.recording.limits import section, told_by
-from advisor.facts.recording.sums import step_rows
+from advisor.facts.recording.limits import told_by
 from advisor.facts.recording.tasks_alone import tasks_alone
 from advisor.facts.recording.windows import is_marked, meeting_steps
 from advisor.sources.base import Rank
@@ -94,8 +91,6 @@ class Recording:
     executions: int = 0
     execution_kernels: int = 0
     execution_us: float = 0.0
-    between_us: float = 0.0
-    """Σ of what lies between executions of one graph that msprof counted, where no step divides the recording."""
     stray: int = 0
     others: tuple[Graph, ...] = ()
     """Graphs that ran in turn with the one whose executions are the steps."""
@@ -254,34 +249,14 @@ def _of_trace(
 
 
 def _of_iterations(rank: Rank, timeline: Timeline | None, marks: tuple[str, ...]) -> dict[str, Any]:
-    """Executions of graphs, which mark steps where neither kernels nor a timeline tell them, nor a step table that
-    holds all of them in one row: then the row is no step, and they tell what of it lies between them."""
+    """Executions of graphs, which mark steps where neither kernels nor a timeline tell them."""
     told: dict[str, Any] = {}
     if "iterations" not in marks and (timeline is None or not timeline.whole) and rank.has("iterations"):
         counted = iterations_of(rank)
         if counted is not None and len(counted.names) > 1:
-            told = (
-                _of_executions(rank, counted)
-                if rank.has("steps") and not is_marked(rank)
-                else {"marks": (*marks, "iterations"), "timed": True}
-            )
+            told = {"marks": (*marks, "iterations"), "timed": True}
     if "iterations" in told.get("marks", marks) and (executed := iterations_of(rank)) is not None:
         told["others"] = executed.others
-    return told
-
-
-def _of_executions(rank: Rank, counted: Iterations) -> dict[str, Any]:
-    """What executions of graphs tell of a recording that no step divides; what lies between those of a single graph,
-    where all that was computed is in them."""
-    begins, took, rows = counted.start / 1000, counted.took / 1000, step_rows(rank)
-    apart = np.diff(begins)
-    told = {
-        "executions": len(counted.names), "execution_us": float(np.median(apart)),
-        "repeats": len(counted.names) >= section("repetition")["executions"],
-    }  # fmt: skip
-    computing = 0.0 if rows is None or "computing_us" not in rows else float(rows["computing_us"].sum())
-    if not counted.others and 0 < (1 - section("witness")["computing_share"]) * computing <= took.sum():
-        told["between_us"] = float((apart - took[:-1]).clip(0).sum())
     return told
 
 

@@ -31,9 +31,6 @@ KINDS = (
          "no steady part is there to judge", needs="kernels"),
     kind("recording.set_up_us", "us", "run", "before it, up to the last first launch after a long gap: not judged",
          needs="kernels"),
-    kind("recording.between_executions_us", "us", "run", "between executions of one graph, in none of them",
-         formula="Σ start − end of the one before, where no step divides the recording; median over ranks",
-         needs="iterations"),
     kind("recording.executions", "count", "run", "how often the same sequence of kernels ran; without marks",
          needs="kernels"),
     kind("recording.repeats", "bool", "run", "what ran again and again holds most of the kernel time, be it one "
@@ -142,8 +139,6 @@ def _kind(found: list[Recording], steps: bool) -> tuple[str, list[Text]]:
     first, repeats = found[0], list[Text]()
     if first.executions and first.execution_kernels > 1 and not steps:
         repeats = [both("recording.repeats", length=str(first.execution_kernels), count=str(first.executions))]
-    elif first.executions and not first.execution_kernels and not steps:
-        repeats = [both("recording.executes", count=str(first.executions))]
     if any(one.trains for one in found):
         return ("training_steps" if steps else "unmarked"), repeats
     if serves := next((one.serves for one in found if one.serves), ""):
@@ -240,8 +235,6 @@ def measure(run: Run, facts: FactSet) -> Iterator[Fact]:
     yield from fact("recording.is_set_up", RUN, told.is_set_up or None)
     yield from fact("recording.set_up_us", RUN, float(np.median([one.set_up_us for one in found])) or None)
     yield from fact("recording.executions", RUN, found[0].executions or None)
-    between = float(np.median([one.between_us for one in found]))
-    yield from fact("recording.between_executions_us", RUN, between or None)
     yield from fact("recording.repeats", RUN, any(one.repeats for one in found) or None)
     yield from fact("recording.execution_us", RUN, found[0].execution_us or None)
 
