@@ -135,10 +135,12 @@ def _largest_bubble(facts: FactSet) -> float:
 
 
 def _is_handful(facts: FactSet) -> bool:
-    """Whether so few kernels ran, without steps, that what lies between them is a script's and no program's."""
+    """Whether so few kernels are at hand, without steps, that what lies between them is a script's and no program's;
+    where the step table knows of no others, it tells what the device did meanwhile."""
     kernels = facts.number("recording.kernels", RUN)
     few = kernels is not None and kernels < terms()["handful"]["value"]
-    return few and facts.value("recording.has_steps", RUN) is False
+    unframed = facts.value("recording.is_complete", RUN) is not True
+    return few and unframed and facts.value("recording.has_steps", RUN) is False
 
 
 def leading_loss(facts: FactSet) -> Loss | None:

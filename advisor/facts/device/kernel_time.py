@@ -14,7 +14,7 @@ import numpy as np
 from advisor.basics.arrays import Floats, Ints, Mask
 from advisor.basics.intervals import EMPTY, Intervals, complement, longest_gaps, union
 from advisor.facts.operators.kinds import AICPU_CORES, is_fused_exchange
-from advisor.facts.recording.counts import held_computing, is_cut
+from advisor.facts.recording.counts import are_all, held_computing, is_cut
 from advisor.facts.recording.limits import section
 from advisor.facts.recording.overhang import tell_crowd, tell_short, tell_side_by_side, tell_waits
 from advisor.facts.recording.windows import Placed, Windows, place
@@ -80,6 +80,8 @@ class Timeline:
     held: float = np.inf
     """How many steps' computing time they hold, where another table tells more of it; 0 where the statistic counts
     more kernels, by type."""
+    complete: bool = False
+    """Whether another table tells that there were no others, however few they are."""
     placed: Placed | None = None
     """How the kernels were told from those that belong to no step; `kernels` holds only those that do."""
 
@@ -109,7 +111,7 @@ def _place(rank: Rank) -> Timeline | None:
     if bare.any():
         communication |= bare & kernels.named(lambda name: _COMMUNICATION_NAME.match(name) is not None)
     held = 0.0 if is_cut(rank, kernels) else held_computing(rank, kernels, communication)
-    counted = held == np.inf
+    counted, complete = held == np.inf, are_all(rank, kernels, communication)
     timed = _are_timed(kernels)
     gapless = _is_whole(kernels, communication)
     whole = timed and gapless and (not communication.all() or _computes_nothing(rank))
@@ -137,7 +139,7 @@ def _place(rank: Rank) -> Timeline | None:
     if not placed.inside.all():
         kernels, communication = kernels.within(placed.inside), communication[placed.inside]
     kernels = replace(kernels, step=placed.windows.of, steps=list(placed.windows.names))
-    return Timeline(kernels, communication, placed.windows, whole and counted and told, picked, held, placed)
+    return Timeline(kernels, communication, placed.windows, whole and counted and told, picked, held, complete, placed)
 
 
 MOST_LOST = limit("course", "most_lost")

@@ -99,6 +99,18 @@ def _tell_times(rank: Rank, frame: pd.DataFrame, own: dict[str, float], share: f
         rank.note(place, text, ("kernels", "operator_types"))
 
 
+_UNTOLD = np.nan, 1
+"""A share that nothing tells, of one step."""
+
+
+def are_all(rank: Rank, kernels: Kernels, communication: Mask) -> bool:
+    """Whether the step table, which has seen every kernel, tells of as much computing as these do: however few they
+    are, there were no others."""
+    computing = (kernels.start >= 0) & ~communication
+    held, _ = _share_of_steps(rank, kernels, computing) if rank.has("steps") else _UNTOLD
+    return abs(held - 1) <= section("witness")["computing_share"]
+
+
 def held_computing(rank: Rank, kernels: Kernels, communication: Mask) -> float:
     """How many steps' computing time the kernels hold, of what the step table says of the same steps, or the profiler's
     own sum in the timeline; infinite where they lack no more of it than writers differ by. Whoever has seen them all
@@ -108,7 +120,7 @@ def held_computing(rank: Rank, kernels: Kernels, communication: Mask) -> float:
         ("steps", _share_of_steps, " of the same steps: rows are missing, or these are other steps"),
         ("trace", _share_of_timeline, ": rows are missing"),
     ):
-        held, steps = share(rank, kernels, computing) if rank.has(table) else (1.0, 1)
+        held, steps = share(rank, kernels, computing) if rank.has(table) else _UNTOLD
         if held < 1 - limits["computing_share"]:
             file, witness = rank.relative(rank.tables["kernels"].paths[0]), rank.tables[table].paths[0].name
             text = f"holds {show(held, 'ratio')} of the computing time that {witness} tells{doubt}"
@@ -125,7 +137,7 @@ def _share_of_timeline(rank: Rank, kernels: Kernels, computing: Mask) -> tuple[f
     told."""
     trace = load_trace(rank) if rank.tables["kernels"].reader == "kernels.csv" else None
     told = measure(trace.computing) / 1000 if trace and not trace.steps else 0.0
-    return (_busy_us(kernels, computing) / told if told else 1.0), 1
+    return (_busy_us(kernels, computing) / told, 1) if told else _UNTOLD
 
 
 def _share_of_steps(rank: Rank, kernels: Kernels, computing: Mask) -> tuple[float, int]:
@@ -133,7 +145,7 @@ def _share_of_steps(rank: Rank, kernels: Kernels, computing: Mask) -> tuple[floa
     many these are). Collectives alone say of themselves what they are cut to."""
     frame = step_rows(rank)
     if frame is None or "step" not in frame or "computing_us" not in frame:
-        return 1.0, 1
+        return _UNTOLD
     table = {str(step): float(us) for step, us in zip(frame["step"], frame["computing_us"], strict=True) if us == us}
     both = [
         (name, mine)
@@ -143,7 +155,7 @@ def _share_of_steps(rank: Rank, kernels: Kernels, computing: Mask) -> tuple[floa
     told, steps = sum(table[name] for name, _ in both), len(both)
     if computing.any() and not any(kernels.steps) and (kernels.start >= 0).all():
         both, told, steps = [("", computing)], sum(table.values()), len(table)
-    return (sum(_busy_us(kernels, mine) for _, mine in both) / told if told else 1.0), steps
+    return (sum(_busy_us(kernels, mine) for _, mine in both) / told, steps) if told else _UNTOLD
 
 
 def _busy_us(kernels: Kernels, which: Mask) -> float:

@@ -87,4 +87,6 @@ def test_operators_of_torch_tell_the_framework(tmp_path: Path, name: str, framew
     _judged(tmp_path / "a", {(name, ""): (4, 20.0)})
     (output,) = (tmp_path / "a").glob("*/ASCEND_PROFILER_OUTPUT")
     loose = output.rename(tmp_path / "profiling")
+    table = loose / "step_trace_time.csv"  # of which MindSpore's has no Device_id, and older ones of PyTorch neither
+    table.write_text("".join(line.partition(",")[2] for line in table.read_text().splitlines(keepends=True)))
     assert advise([loose], load_rules(), Options()).profile.framework == framework

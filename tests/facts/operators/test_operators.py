@@ -749,6 +749,20 @@ def test_a_statistic_of_more_than_the_steps_is_spread_over_what_they_compute(tmp
     )
 
 
+@pytest.mark.parametrize(("last", "doubted"), [(40, False), (41, True)])
+def test_a_statistic_of_whole_executions_is_not_damaged(tmp_path: Path, last: int, doubted: bool) -> None:
+    """Six types that all ran a multiple of twenty times were summed up over twenty steps: nothing of that is wrong."""
+    output = _step_table(tmp_path, 6000)
+    rows = "".join(f"Type{n},AI_VECTOR_CORE,{20 * n},10000,1,{500 / n},1000,10\n" for n in range(1, 6))
+    (output / "op_statistic.csv").write_text(
+        "OP Type,Core Type,Count,Total Time(us),Min Time(us),Avg Time(us),Max Time(us),Ratio(%)\n"
+        f"MatMulV2,AI_CORE,{last},50000,10,{50000 / last},3000,50\n{rows}"
+    )
+    measured = measure([tmp_path], [], Options(jobs=1))
+    assert "covers about 20 such steps" in measured.problems[0].problem
+    assert bool(measured.facts.doubted) is doubted
+
+
 def test_kernels_of_several_streams_fill_more_than_their_steps(tmp_path: Path) -> None:
     """20 ms of kernels in three steps of 6 ms: some ran beside others, and the table is of these steps."""
     output = _step_table(tmp_path, 6000)

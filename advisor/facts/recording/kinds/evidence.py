@@ -13,6 +13,7 @@ from advisor.facts.operators.kinds import is_fused_update
 from advisor.facts.recording.between import host_works
 from advisor.facts.recording.counts import executions_of_table, is_cut
 from advisor.facts.recording.iterations import Graph, iterations_of
+from advisor.facts.recording.kinds.framework import by_events, by_tables
 from advisor.facts.recording.kinds.work import lacks_types, of_one_operator, of_statistic, of_tasks, of_timeline
 from advisor.facts.recording.limits import told_by
 from advisor.facts.recording.sums import operators_of
@@ -103,6 +104,8 @@ class Recording:
     """How long a launch of it took, on how many blocks, and which unit was busy for most of that."""
     kernels: int = 0
     """How many kernels there are to judge; 0 where they do not stand one by one, or only in part."""
+    whole: bool = False
+    """Whether the step table tells that there were no others."""
     left: int = 0
     """How many kernels are at hand of a table that lost others, where no statistic of the profiler counts them."""
     tasks: int = 0
@@ -114,8 +117,6 @@ class Recording:
 
 
 RECORDING = Reduction("recording", Recording)
-_TORCH = ("aten::", "torch::", "autograd::", "c10d::")
-"""How PyTorch's operators and functions begin."""
 _TELLING = frozenset(
     ("steps", "step_phases", "cluster_phases", "kernels", "operator_types", "operators", "trace", "iterations")
 )
@@ -137,7 +138,7 @@ def reduce(rank: Rank) -> Recording | None:
     told["serves"] = min(filter(told_by("inference"), names), default="")
     told["server"] = next(filter(told_by("server_folder"), _folders(rank)), "")
     told["exchanges"] = any(map(told_by("gradient_exchange"), names))
-    told["framework"] = "mindspore" if any(map(told_by("mindspore"), names)) else _framework_by_operators(rank)
+    told["framework"] = "mindspore" if any(map(told_by("mindspore"), names)) else by_tables(rank)
     if kernels is None:
         told["named"] = bool(names) and (listed or not rank.has("operator_types"))
     else:
@@ -189,6 +190,7 @@ def _of_kernels(rank: Rank, kernels: Kernels | None, timeline: Timeline | None) 
     if timeline is not None and timeline.placed is not None:
         placed = timeline.placed
         told |= {} if timeline.is_scrap else of_timeline(timeline)
+        told["whole"] = timeline.complete and not cut
         told["marks"] = (*marks, *filter(None, (placed.marks,)))
         told["stray"] = int((~placed.inside).sum()) if placed.marks else 0
         told["marked_once"] = bool(placed.marks) and len(placed.windows.names) == 1
@@ -233,7 +235,7 @@ def _of_trace(
         "timed": True,
         "timeline_steps": tuple(name for name, _, _ in trace.steps),
         "trains": known["trains"] or any(told_by("training_host")(name) for _, name in trace.activities),
-        "framework": known["framework"] or _framework(trace),
+        "framework": known["framework"] or by_events(trace),
         "tasks": 0 if kernels is not None else trace.device_tasks,
     }
     if (tasks := tasks_alone(rank)) is not None:
@@ -269,16 +271,3 @@ def _calls(rank: Rank, trace: Trace | None) -> set[str]:
 def _kinds(names: Iterable[str]) -> set[str]:
     """Of names that only a number at their end tells apart, the first one: each collective has a number of its own."""
     return set({name.rstrip("_0123456789"): name for name in sorted(names, reverse=True)}.values())
-
-
-def _framework_by_operators(rank: Rank) -> str:
-    """By the table of the framework's operators, where neither folder nor settings name it."""
-    listed = rank.framework == "unknown" and rank.has("framework_operators")
-    frame = rank.read("framework_operators", ("name", "input_shapes", "self_us")) if listed else None
-    return "pytorch" if frame is not None and frame["name"].str.startswith(_TORCH, na=False).any() else ""
-
-
-def _framework(trace: Trace) -> str:
-    if any(name.startswith(_TORCH) for _, name in trace.activities):
-        return "pytorch"
-    return "mindspore" if any(process == "MindSpore" for process, _ in trace.activities) else ""

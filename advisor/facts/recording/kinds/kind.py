@@ -43,6 +43,8 @@ KINDS = (
          needs="host_api"),
     kind("recording.kernels", "count", "run", "kernels that stand one by one, of the rank with most of them; "
          "not told where a statistic counts more", needs="kernels"),
+    kind("recording.is_complete", "bool", "run", "whether the step table tells of as much computing as the kernels do, "
+         "on every rank: there were no others", needs="kernels"),
     kind("recording.kernels_left", "count", "run", "kernels at hand of a table that lost others, of the rank with most",
          needs="kernels"),
     kind("recording.is_picked", "bool", "run", "rows are missing between the kernels of some rank, and no statistic "
@@ -223,6 +225,7 @@ def measure(run: Run, facts: FactSet) -> Iterator[Fact]:
     offline = told.kind == "inference" and any(one.offline for one in found)
     yield from fact("recording.executes_model", RUN, offline or None)
     yield from fact("recording.kernels", RUN, max((one.kernels for one in found), default=0) or None)
+    yield from fact("recording.is_complete", RUN, (bool(found) and all(one.whole for one in found)) or None)
     yield from fact("recording.kernels_left", RUN, max((one.left for one in found), default=0) or None)
     yield from fact("recording.is_picked", RUN, any(one.picked for one in found) or None)
     yield from fact("recording.device_tasks", RUN, max((one.tasks for one in found), default=0) or None)
