@@ -51,6 +51,15 @@ class GetNext:
             return 0
         return cold_fetches(self.starts_us, self.ends_us)
 
+    @property
+    def start_up_us(self) -> float:
+        """What the device waited in these beyond the usual, with nothing beside it: no step to come loses that."""
+        if not self.cold or self.starts_us is None or self.ends_us is None:
+            return 0.0
+        lasts = self.ends_us - self.starts_us
+        longer = lasts[: self.cold] - float(np.median(lasts[self.cold :]))
+        return float(longer.sum()) * (1 - (self.overlap or 0.0))
+
 
 GET_NEXT = Reduction("getnext", GetNext)
 
@@ -131,7 +140,8 @@ KINDS = (
          formula="|GetNext ∩ kernels on cube and vector cores| ÷ |GetNext|, by interval unions", needs="kernels"),
     kind("getnext.alone_share", "ratio", "run rank", "part of the step in which only GetNext ran: the device waits in "
          "it while its data queue is empty, which step tables count as computing",
-         formula="|GetNext − kernels on cube and vector cores| ÷ steps ÷ step time; of the run: mean of the ranks",
+         formula="|GetNext − kernels on cube and vector cores| ÷ steps ÷ step time, without waits for a pipeline that "
+                 "had only just started; of the run: mean of the ranks",
          needs="kernels"),
 )  # fmt: skip
 
@@ -155,7 +165,7 @@ def measure_getnext(run: Run, facts: FactSet) -> Iterator[Fact]:
         ):  # fmt: skip
             yield from fact(f"getnext.{name}", subject, value, *found.sources, samples=found.count)
         if step and found.alone_us is not None:
-            alone.append(found.alone_us / recorded / step)
+            alone.append(max(found.alone_us - found.start_up_us, 0.0) / recorded / step)
             yield from fact("getnext.alone_share", of_rank, alone[-1], *found.sources, samples=found.count)
     if alone:
         yield from fact("getnext.alone_share", RUN, float(np.mean(alone)), samples=len(alone))
