@@ -1,5 +1,6 @@
 """What other causes give while a data loader that is behind sets the pace: the loop then waits for its batch by as much
-longer, until the loader keeps up.
+longer, until the loader keeps up. And what such a loader gives where other ranks are late as well: no more than the
+step gains once its ranks come no later than those.
 """
 
 from __future__ import annotations
@@ -11,7 +12,7 @@ from advisor.basics.units import show
 from advisor.facts.base import FactSet
 from advisor.knowledge.verdicts import is_of_loading
 from advisor.knowledge.words import both
-from advisor.model import RUN, Confidence, Direction, Finding
+from advisor.model import RUN, Confidence, Direction, Finding, Subject
 
 _ELSEWHERE = (Direction.COMPUTATION, Direction.COMMUNICATION)
 """Where a step loses what a loader takes back; what the host does may be the loading itself."""
@@ -26,6 +27,30 @@ def at_the_loaders_pace(findings: Sequence[Finding], facts: FactSet) -> list[Fin
     if not held or not behind or not any(_is_held(f) for f in findings):
         return list(findings)
     return [_held(f, held) if _is_held(f) else _no_event(f) for f in findings]
+
+
+def among_late_ranks(findings: Sequence[Finding], facts: FactSet) -> list[Finding]:
+    """The findings with what data operations of some ranks alone give while the step waits for others, too."""
+    return [_among_others(f, facts) if f.subject.kind == "pipeline_op" else f for f in findings]
+
+
+def _among_others(finding: Finding, facts: FactSet) -> Finding:
+    saving, ranks = finding.saving, [Subject("rank", str(rank), (rank,)) for rank in finding.subject.ranks]
+    some = 0 < len(ranks) < (facts.number("run.rank_count", RUN) or 1)
+    late = all(facts.value("rank.late_cause", rank) == "data" for rank in ranks)
+    if saving is None or not saving.us_per_step or not some or not late or not is_of_loading(finding.verdict):
+        return finding
+    name, subject = ("rank.saving_us", ranks[0]) if len(ranks) == 1 else ("lateness.data_free_us", RUN)
+    most = facts.number(name, subject)
+    if most is None or most >= saving.us_per_step:
+        return finding
+    left = most / saving.us_per_step
+    less = replace(
+        saving, us_per_step=most, share_of_step=None if saving.share_of_step is None else saving.share_of_step * left,
+        lost_us=saving.loses_us, removes="data",
+    )  # fmt: skip
+    sentence = both("summary.among_late", us=show(most, "us"))
+    return replace(finding, saving=less, message=both("summary.sentences", first=finding.message, second=sentence))
 
 
 def kept_up(finding: Finding) -> Finding:

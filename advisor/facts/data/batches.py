@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 
 from advisor.basics.arrays import Floats
+from advisor.facts.data.getnext import cold_fetches
 from advisor.facts.data.getnext import reduce as read_fetches
 from advisor.facts.data.pauses import Pauses, find_pauses
 from advisor.facts.data.pipeline_tree import Queue, measure_queue
@@ -51,6 +52,8 @@ class BatchTimes:
     wall_us: float | None = None
     late_share: float | None = None
     """Part of the device's time in fetches that began before their batch was sent: the rest waits for no batch."""
+    fetch_us: float | None = None
+    """Mean time that the device is in a fetch: for no batch does it wait longer."""
     total_wait_us: float = 0.0
     steady: int = 0
     queue: Queue | None = None
@@ -65,19 +68,23 @@ def as_fetched(times: BatchTimes, pushed_us: Floats, starts_us: Floats, ends_us:
     A push is production: the sending thread runs ahead as far as the data queue has room. The step is the interval of
     fetches, and what fills the queue early is waited for by nobody. Clocks of host and device differ; no fetch ends
     before its batch was sent, and the largest shift that keeps this calls no batch early that may have been late.
+    Fetches that waited while the pipeline started are no steady state of those that never wait again.
     """
     n = len(starts_us)
     if not (1 - section("witness")["cut_share"]) * times.batches <= n <= times.batches or n < 2:
         return times
-    intervals = np.diff(starts_us)
-    late, lasted = None, (ends_us - starts_us)[1:]
+    cold = cold_fetches(starts_us, ends_us)
+    begin = max(cold, 1)
+    intervals = np.diff(starts_us)[cold:]
+    late, lasted = None, (ends_us - starts_us)[begin:]
     if len(pushed_us) >= n and np.isfinite(pushed_us[:n]).all() and lasted.sum() > 0:
         shift = float((ends_us - pushed_us[:n]).min())
-        waited = pushed_us[1:n] + ROUNDING_US + shift > starts_us[1:]
+        waited = pushed_us[begin:n] + ROUNDING_US + shift > starts_us[begin:]
         late = float(lasted[waited].sum() / lasted.sum())
     return replace(
         times, step_us=float(np.median(intervals)), step_mean_us=float(intervals.mean()), late_share=late,
         is_ahead=False, wall_us=max(float(ends_us[-1] - starts_us[0]), times.wall_us or 0.0), jitter=_jitter(intervals),
+        fetch_us=float(lasted.mean()),
     )  # fmt: skip
 
 

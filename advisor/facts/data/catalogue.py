@@ -95,6 +95,8 @@ _OPERATION = (
     ("is_hungriest", "bool", "no other operation uses more processor", "", "pipeline_cpu"),
     ("starvation_rise", "ratio", "fall of queue use from input to output", "use of the fullest-needed input (1 for a "
      "source; the emptiest branch of a join, the fullest of a Concat) − use of the output", "pipeline_ops"),
+    ("never_rests", "bool", "the queue before it is full and the one behind it empty: it delivers what it can, however "
+     "busy its workers are", "starvation begins at it, and rises by nine tenths and more", "pipeline_ops"),
     ("output_used_share", "ratio", "mean fill of its output queue", "", "pipeline_ops"),
     ("output_empty_share", "ratio", "how often its output queue was empty", "", "pipeline_ops"),
     ("input_used_share", "ratio", "mean fill of the queue it reads", "", "pipeline_ops"),

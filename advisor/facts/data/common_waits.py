@@ -11,6 +11,7 @@ from advisor.facts.cluster.accounts import accounts
 from advisor.facts.collectives.exchanges import EXCHANGES
 from advisor.facts.collectives.parallelism import Partition, partition
 from advisor.facts.data.common_pace import common_pace
+from advisor.facts.data.getnext import GET_NEXT
 from advisor.facts.data.loader_pace import held_share, pace_share
 from advisor.facts.device.course import COURSE
 from advisor.facts.host.timeline import IDLE
@@ -46,7 +47,7 @@ KINDS = (
          "as much longer",
          formula="steps since each wait for a loader that fetches ahead, back to the last one, four at most ÷ all "
                  "steps; of waits of a twentieth of the step and more; none of a single one with more steps than that "
-                 "before or behind it", needs="trace"),
+                 "before or behind it. Of batches that are sunk: of waits in GetNext", needs="trace|kernels"),
 )  # fmt: skip
 
 
@@ -85,5 +86,8 @@ def _by_host(layout: Partition, loading: Sequence[int], paced: Collection[int]) 
 
 
 FAMILIES = (
-    Family("common_waits", KINDS, measure, uses=(STEPS, EXCHANGES, COURSE, IDLE), after=("timeline", "parallelism")),
-)
+    Family(
+        "common_waits", KINDS, measure, uses=(STEPS, EXCHANGES, COURSE, IDLE, GET_NEXT),
+        after=("timeline", "parallelism"),
+    ),
+)  # fmt: skip

@@ -14,10 +14,15 @@ from advisor.basics.intervals import intersect, measure, union
 from advisor.facts.base import FactSet, Family, Reduction, Run, fact, kind
 from advisor.facts.device.kernel_time import timeline_of
 from advisor.facts.recording.sums import aicpu_of
+from advisor.knowledge.measuring import limit
 from advisor.model import RUN, Fact, Source, Subject
 from advisor.sources.base import Rank
 
 _GETNEXT = re.compile(r"(?i)(?:^|[/_-])(?:dynamic)?get_?next")
+HEAVY = limit("loaders", "heavy")
+"""Part of a step that a fetch must last to have waited."""
+SETTLED = int(limit("queueing", "drained"))
+"""Fewer fetches in a row that need not wait are chance."""
 _DEVICE_CORES = re.compile(r"(?i)ai_?core|vector|mix|ai_cpu_cube|cube")
 
 
@@ -38,12 +43,37 @@ class GetNext:
     """When each execution began, in order, on the device's clock."""
     ends_us: Floats | None = None
 
+    @property
+    def cold(self) -> int:
+        """How many executions at the beginning waited for a pipeline that had only just started, where the rest of
+        them, which are most, never wait again. 0 where they do: that is no start."""
+        if self.starts_us is None or self.ends_us is None or len(self.starts_us) < 2:
+            return 0
+        return cold_fetches(self.starts_us, self.ends_us)
+
+    @property
+    def start_up_us(self) -> float:
+        """What the device waited in these beyond the usual, with nothing beside it: no step to come loses that."""
+        if not self.cold or self.starts_us is None or self.ends_us is None:
+            return 0.0
+        lasts = self.ends_us - self.starts_us
+        longer = lasts[: self.cold] - float(np.median(lasts[self.cold :]))
+        return float(longer.sum()) * (1 - (self.overlap or 0.0))
+
 
 GET_NEXT = Reduction("getnext", GetNext)
 
 
 def _is_getnext(names: Any) -> Any:
     return names.astype("string").fillna("").str.contains(_GETNEXT)
+
+
+def cold_fetches(starts_us: Floats, ends_us: Floats) -> int:
+    """As `GetNext.cold`, of executions with these starts and ends."""
+    waited = ends_us - starts_us >= HEAVY * float(np.median(np.diff(starts_us)))
+    first = len(waited) - int(waited[::-1].argmax()) if waited.any() else 0
+    lasts = 2 * (len(waited) - first) > len(waited) and len(waited) - first >= SETTLED
+    return first if lasts and 2 * int(waited[:first].sum()) > first else 0
 
 
 def reduce(rank: Rank) -> GetNext | None:
@@ -110,7 +140,8 @@ KINDS = (
          formula="|GetNext ∩ kernels on cube and vector cores| ÷ |GetNext|, by interval unions", needs="kernels"),
     kind("getnext.alone_share", "ratio", "run rank", "part of the step in which only GetNext ran: the device waits in "
          "it while its data queue is empty, which step tables count as computing",
-         formula="|GetNext − kernels on cube and vector cores| ÷ steps ÷ step time; of the run: mean of the ranks",
+         formula="|GetNext − kernels on cube and vector cores| ÷ steps ÷ step time, without waits for a pipeline that "
+                 "had only just started; of the run: mean of the ranks",
          needs="kernels"),
 )  # fmt: skip
 
@@ -124,7 +155,8 @@ def measure_getnext(run: Run, facts: FactSet) -> Iterator[Fact]:
         step: Any = facts.value("step.time_us", of_rank)
         steps: Any = facts.value("step.count", of_rank)
         excluded: Any = facts.value("step.excluded_count", of_rank, 0)
-        each = max(1.0, found.count / (steps + excluded)) if steps else 1.0
+        recorded = steps + excluded if steps else 1  # without marks of steps, the recording is what shares are of
+        each = max(1.0, found.count / recorded)
         spent = None if found.time_us is None else each * found.time_us
         share = spent / step if step and spent is not None else None
         for name, value in (
@@ -132,8 +164,8 @@ def measure_getnext(run: Run, facts: FactSet) -> Iterator[Fact]:
             ("overlap_share", found.overlap),
         ):  # fmt: skip
             yield from fact(f"getnext.{name}", subject, value, *found.sources, samples=found.count)
-        if step and steps and found.alone_us is not None:
-            alone.append(found.alone_us / (steps + excluded) / step)
+        if step and found.alone_us is not None:
+            alone.append(max(found.alone_us - found.start_up_us, 0.0) / recorded / step)
             yield from fact("getnext.alone_share", of_rank, alone[-1], *found.sources, samples=found.count)
     if alone:
         yield from fact("getnext.alone_share", RUN, float(np.mean(alone)), samples=len(alone))

@@ -14,6 +14,7 @@ import numpy as np
 from advisor.basics.arrays import Floats, Mask
 from advisor.facts.base import Run
 from advisor.facts.cluster.accounts import accounts
+from advisor.facts.data.getnext import GET_NEXT, GetNext
 from advisor.facts.host.pace import AHEAD, PIPELINE, slow_hosts
 from advisor.facts.host.timeline import IDLE, LONG_US
 from advisor.knowledge.measuring import limit
@@ -52,7 +53,25 @@ def paced_by(waits_us: Floats) -> Mask:
 
 def held_share(run: Run) -> float | None:
     """The part of the steps in which other repairs only lengthen the wait for a loader that is behind; None where no
-    timeline names one that fetches ahead. What a rank waits for a host that is slow throughout is none of it."""
+    timeline names one that fetches ahead, and no kernels tell the device's fetches. What a rank waits for a host that
+    is slow throughout is none of it."""
+    told = [_by_fetches(found) for found in run.each(GET_NEXT).values()]
+    by_loop = _held_by_loop(run)
+    held = [share for share in (*told, by_loop) if share is not None]
+    return max(held) if held else None
+
+
+def _by_fetches(found: GetNext) -> float | None:
+    """The same of batches that are sunk: the device's queue is a server, too, and what waits in a fetch found it empty.
+    None where nobody knows when fetches began and ended."""
+    if found.starts_us is None or found.ends_us is None or len(found.starts_us) < 2:
+        return None
+    cold = found.cold
+    waits = (found.ends_us - found.starts_us)[cold:] * (1 - (found.overlap or 0.0))
+    return held_by(waits, max(HEAVY * float(np.median(np.diff(found.starts_us[cold:]))), LONG_US))
+
+
+def _held_by_loop(run: Run) -> float | None:
     balance, slow = accounts(run), slow_hosts(run)
     ahead = {
         rank: one.loader_us

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from typing import Any
 
 from advisor.facts.base import FactSet
 from advisor.facts.data.loading import DataPipeline
-from advisor.facts.data.pipeline_tree import Operation, find_steepest
+from advisor.facts.data.pipeline_tree import Operation, find_steepest, never_rests
 from advisor.facts.data.processors import HostUse
 from advisor.facts.data.queueing import (
     GIL,
@@ -64,7 +65,7 @@ def build_network(
     whatever feeds it, the step is no shorter.
 
     Without measured service times the steepest operation is taken as saturated (utilisation law: work = step ×
-    workers), which is what makes it the bottleneck.
+    workers), which is what makes it the bottleneck. So it is where these times explain no wait that there is.
     """
     if step_us is None or wait_us is None or step_us <= 0:
         return None
@@ -108,7 +109,20 @@ def build_network(
     unfought = data.gil_wait_total_us is not None and not contended
     if unfought:
         _free_of_lock(stations, step_us)
-    return Network(step_us, own, stations, loop, host.cores if host else None, available, own_known, not unfought)
+    found = Network(step_us, own, stations, loop, host.cores if host else None, available, own_known, not unfought)
+    return _never_resting(found, data.operations, steepest)
+
+
+def _never_resting(network: Network, operations: Mapping[int, Operation], steepest: int | None) -> Network:
+    """The network in which an operation that always has rows before it and never any behind it delivers what it can:
+    its capacity is the pace that was measured, however much of the time its workers are busy. Rows that take unequally
+    long leave some of them waiting for others. Only where no limit explains that the loop waits."""
+    if steepest is None or steepest not in network.stations or not never_rests(operations[steepest]):
+        return network
+    if network.step_after()[1] != LOOP:
+        return network
+    station = network.stations[steepest]
+    return network.changed(steepest, replace(station, work_us=network.step_us * station.servers))
 
 
 def _charge_holder(stations: dict[int, Station], data: DataPipeline, loop_us: float, step_us: float) -> float:
@@ -226,7 +240,7 @@ def _step_and_wait(data: DataPipeline, facts: FactSet, subject: Subject) -> tupl
 
     The loop's wait in GetNext, or the device's iteration gap where batches are sunk, or else the sending thread's wait
     for the pipeline. What the host waits while the device works costs nothing: the wait is no more than the time in
-    which the device idles, and than what it does not compute.
+    which the device idles, than what it does not compute, and than its fetches last.
     """
     times = data.times
     device: Any = facts.value("step.time_us", subject)
@@ -251,6 +265,8 @@ def _step_and_wait(data: DataPipeline, facts: FactSet, subject: Subject) -> tupl
         step = _paced_by(data, wait)
     if wait is not None and step:
         wait = min(wait, step - _computed_us(facts, subject, step), (1.0 if idle is None else idle) * step)
+    if wait is not None and times is not None and times.fetch_us is not None:
+        wait = min(wait, times.fetch_us)
     if wait is not None and times is not None and times.late_share is not None:
         wait *= times.late_share
     return step, wait, measured

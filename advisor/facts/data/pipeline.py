@@ -17,7 +17,7 @@ from advisor.facts.data.catalogue import KINDS
 from advisor.facts.data.loading import DATA_PIPELINE, DataPipeline, reduce
 from advisor.facts.data.network import Feeding, feeding_of, host_prospects, prospects
 from advisor.facts.data.pauses import Pauses
-from advisor.facts.data.pipeline_tree import Operation, Queue, starvation_rise
+from advisor.facts.data.pipeline_tree import Operation, Queue, never_rests, starvation_rise
 from advisor.facts.data.processors import HOST_USE
 from advisor.knowledge.measuring import limit
 from advisor.model import RUN, Fact, Source, Subject
@@ -203,6 +203,7 @@ def operation_facts(subject: Subject, op: Operation, one: Feeding) -> Iterator[F
         "is_steepest": None if one.steepest is None else op.op_id == one.steepest,
         "is_hungriest": None if one.hungriest is None else op.op_id == one.hungriest,
         "starvation_rise": starvation_rise(op),
+        "never_rests": None if one.steepest is None else op.op_id == one.steepest and never_rests(op),
         "output_used_share": out.used if out else None, "output_empty_share": out.empty if out else None,
         "input_used_share": op.input_used, "input_empty_share": op.input_empty,
         "queue_samples": out.samples if out else None, "queue_capacity": out.capacity if out else None,

@@ -12,6 +12,7 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from advisor.facts.data.attendance import PROCESS, attendance
+from advisor.knowledge.measuring import limit
 from advisor.sources.base import Rank
 from advisor.sources.minddata.minddata import LOST_STAGE
 from advisor.sources.streams.rank_trace import load_trace
@@ -19,6 +20,8 @@ from advisor.sources.streams.trace import DATA_PIPELINE
 
 SERVICE_STAGES = (PROCESS, "__next__")
 """Stages of dataset.csv that are an operation's own work; the others are waiting for a neighbour or a lock."""
+UNBLOCKED = limit("queueing", "unblocked")
+"""How much fuller the queue before an operation is than the one behind it, from which it never rests."""
 ROOTS = ("DataQueue", "EpochCtrl")
 _NAME = re.compile(r"^(?P<type>\w+?)(?:Op)?\s*\(ID:\s*(?P<id>\d+)\)$")
 
@@ -323,6 +326,11 @@ def starvation_rise(op: Operation) -> float | None:
         return None
     before = 1.0 if op.is_source else op.input_used
     return None if before is None else before - op.output.used
+
+
+def never_rests(op: Operation) -> bool:
+    """Whether it always has rows before it and never any behind it, so that it delivers what it can."""
+    return (starvation_rise(op) or 0.0) >= UNBLOCKED
 
 
 def find_steepest(tree: Mapping[int, Operation]) -> int | None:

@@ -225,7 +225,8 @@ def _type_facts(
         yield from fact("operator_type.step_share", subject, share, *source, samples=samples)
         device = total + talk if np.isfinite(talk) else total
         bounds = [of_compute and time * ranks / device, time / timed_us if timed_us else None]
-        bound = min((each for each in bounds if each is not None), default=None)
+        # sums hold the fetch before the first step, however long that waited for the pipeline to start
+        bound = min((each for each in bounds if each is not None and not is_fetch(name)), default=None)
         yield from fact(
             "operator_type.stake_share", subject, bound if share is None else share, *source, samples=samples
         )

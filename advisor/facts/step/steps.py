@@ -5,13 +5,14 @@ What is left out is left out here, once, for all: other families take `steady(ru
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import replace
 
 import numpy as np
 
 from advisor.facts.base import Run, computed
 from advisor.facts.data.getnext import GET_NEXT
-from advisor.facts.data.loading import DATA_PIPELINE
+from advisor.facts.data.loading import DATA_PIPELINE, DataPipeline
 from advisor.facts.device.course import COURSE, Course
 from advisor.facts.recording.fuller import are_fuller, outvoted_ranks
 from advisor.facts.recording.kinds.evidence import RECORDING
@@ -57,6 +58,7 @@ def steady(run: Run) -> dict[int, StepTimes]:
     times = _told_apart(run, {rank: _named(t, courses.get(rank)) for rank, t in times.items()})
     settled = settle(without_short_start(times, frameworks), courses, frameworks)
     times = {rank: _fetching_idle(one, courses.get(rank)) for rank, one in settled.items()}
+    times = _undivided(times, courses, run.each(DATA_PIPELINE))
     times = by_batch(times, run.each(DATA_PIPELINE), run.each(GET_NEXT), run.each(KERNEL_STEPS))
     times = without_evaluation(times, courses, run.ranks)
     times = on_all({rank: without_cut_start(t, courses.get(rank)) for rank, t in times.items()})
@@ -101,6 +103,25 @@ def _fetching_idle(one: StepTimes, course: Course | None) -> StepTimes:
         "start_gap": gap + fetching,
     }  # fmt: skip
     return replace(one, phases=phases)
+
+
+def _undivided(
+    times: dict[int, StepTimes], courses: Mapping[int, Course], pipelines: Mapping[int, DataPipeline]
+) -> dict[int, StepTimes]:
+    """Computing and idle time as one where batches are sunk and no kernels tell how long GetNext ran: step tables count
+    it as computing, and it waits as long as the sending thread may have waited for its batch."""
+    found = {}
+    for rank, one in times.items():
+        data, idle = pipelines.get(rank), one.phases.get("idle")
+        sent = data.times if data is not None and data.mode == "sink" else None
+        if sent is None or not sent.wait_us or rank in courses or one.table != "steps" or idle is None:
+            found[rank] = one
+            continue
+        phases = {name: values for name, values in one.phases.items() if name != "idle"}
+        if "computing" in phases:
+            phases["computing"] = phases["computing"] + idle
+        found[rank] = replace(one, phases=phases, computing_has_idle=True)
+    return found
 
 
 def _named(one: StepTimes, course: Course | None) -> StepTimes:

@@ -8,6 +8,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import replace
 
+import numpy as np
+
 from advisor.facts.data.getnext import GetNext
 from advisor.facts.data.loading import DataPipeline
 from advisor.facts.recording.limits import section
@@ -24,8 +26,8 @@ def by_batch(
     """The times of a lone rank's only row, divided by the steps that it covers; everything else as it is.
 
     A sending thread runs ahead of the device, so where batches are sunk the device counts the steps: by GetNext, or by
-    the passes of its kernels where these are as many as the batches. A recording with collectives stays one row: what
-    is known of those is per recording, too.
+    the passes of its kernels where these are as many as the batches. What it waited while the pipeline started is no
+    part of a step. A recording with collectives stays one row: what is known of those is per recording, too.
     """
     if len(times) != 1:
         return dict(times)
@@ -43,8 +45,11 @@ def by_batch(
         steps = _passes(data.batches, kernels.get(rank))
     if steps < 2:
         return dict(times)
-    phases = {name: values / steps for name, values in one.phases.items()}
-    return {rank: replace(one, time=one.time / steps, phases=phases, covers=steps)}
+    most = float(one.phases["idle"].sum()) if "idle" in one.phases else 0.0
+    start = min(fetch.start_up_us, most) if fetch is not None else 0.0
+    less = {"idle": start, "start_gap": start}
+    phases = {name: np.maximum(values - less.get(name, 0.0), 0.0) / steps for name, values in one.phases.items()}
+    return {rank: replace(one, time=(one.time - start) / steps, phases=phases, covers=steps)}
 
 
 def _passes(batches: int, kernels: KernelSteps | None) -> int:

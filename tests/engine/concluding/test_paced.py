@@ -7,9 +7,9 @@ from dataclasses import replace
 import pytest
 
 from advisor.engine.concluding.joint import tell_jointly
-from advisor.engine.concluding.paced import at_the_loaders_pace
+from advisor.engine.concluding.paced import among_late_ranks, at_the_loaders_pace
 from advisor.facts.base import FactSet
-from advisor.model import RUN, Confidence, Direction, Fact, Finding, Role, Saving, Severity, Text
+from advisor.model import RUN, Confidence, Direction, Fact, Finding, Role, Saving, Severity, Subject, Text
 
 SAME = Text("x", "x")
 STEP = 1000.0
@@ -44,3 +44,32 @@ def test_without_a_loader_that_is_certainly_behind_nothing_is_taken_back():
     assert at_the_loaders_pace([doubtful, CARD], FACTS) == [doubtful, CARD]
     once = replace(CARD, saving=replace(CARD.saving, lone_step="14"))
     assert at_the_loaders_pace([LOADER, once], FACTS) == [LOADER, once]
+
+
+OPERATION = replace(
+    _finding(3, "data-processing-bottleneck", Direction.SCHEDULING, 300.0),
+    subject=Subject("pipeline_op", "Map(2)", (3,)),
+)
+LATE = Subject("rank", "3", (3,))
+
+
+def _ranks(count: int, cause: str) -> FactSet:
+    """So many ranks, of which rank 3 is late from this cause: without it the step gains 140 us."""
+    return FactSet(
+        [Fact("run.rank_count", RUN, count), Fact("rank.late_cause", LATE, cause), Fact("rank.saving_us", LATE, 140.0)]
+    )
+
+
+def test_a_data_operation_of_one_rank_gives_no_more_than_others_leave():
+    """Rank 3 waits 300 us for its map, but another rank is late by half of that: the step gains what the replay says,
+    and is replayed together with what makes that one late."""
+    (told,) = among_late_ranks([OPERATION], _ranks(4, "data"))
+    assert told.saving.us_per_step == 140.0 and told.saving.share_of_step == pytest.approx(0.14)
+    assert told.saving.removes == "data" and told.saving.loses_us == 300.0
+    assert "Other ranks are late as well" in told.message.en or told.message != OPERATION.message
+
+
+@pytest.mark.parametrize("facts", [_ranks(1, "data"), _ranks(4, "compute"), FactSet([])])
+def test_where_no_others_are_known_to_be_late_it_gives_all_of_it(facts):
+    """One rank alone, a rank that is late from something else, and ranks that nobody compared."""
+    assert among_late_ranks([OPERATION], facts) == [OPERATION]

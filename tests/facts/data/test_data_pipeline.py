@@ -409,3 +409,17 @@ def test_an_operation_that_lost_a_row_may_be_the_busiest(tmp_path: Path, lost: s
     )
     _, _, rank = facts_of(tmp_path)
     assert untold_operations(rank) == {0}
+
+
+@pytest.mark.parametrize(("cold", "again", "step_us"), [(1, (), 37_000), (7, (), 37_000), (7, (15,), 71_340)])
+def test_a_cold_start_is_no_steady_state(cold: int, again: tuple[int, ...], step_us: float) -> None:
+    """The first fetches wait for files that no cache holds yet, the others for nothing: steps are the others, and
+    nothing waits in them. Where one waits again, the pipeline may be behind every now and then: all of them count."""
+    lasts = np.full(24, 24.0)
+    lasts[:cold], lasts[list(again)] = 110_000.0, 20_000.0
+    starts = 5e8 + np.concatenate([[0.0], np.cumsum(37_000.0 + lasts[:-1] - 24.0)])
+    pushed = starts + lasts - 5e8 - 20_000.0 * (lasts < 1000.0)
+    found = as_fetched(BatchTimes("sink", 24, wait_us=60_000.0), pushed, starts, starts + lasts)
+    assert found.step_mean_us == pytest.approx(step_us, rel=0.02)
+    assert found.fetch_us is not None
+    assert (found.fetch_us < 100.0) is not bool(again)

@@ -93,3 +93,12 @@ def test_one_long_wait_at_the_start_is_not_how_long_getnext_takes() -> None:
     frame = pd.DataFrame({"name": ["GetNext"] * 5, "total_us": [90_000.0, 200.0, 210.0, 190.0, 200.0]})
     found = reduce(rank_with(aicpu=frame))
     assert found is not None and found.time_us == 200.0
+
+
+def test_without_marks_of_steps_shares_are_of_the_recording() -> None:
+    """Twelve waits of 40 ms in a recording of one second are half of it, not a twenty-fifth."""
+    run = Run(Profile("x", []))
+    run.keep(0, {GET_NEXT: GetNext(12, 40_000.0, 0.0, (), 480_000.0)})
+    facts = FactSet([Fact("step.time_us", Subject("rank", "0", (0,)), 960_000.0)])
+    measured = {fact.name: fact.value for fact in FAMILIES[0].measure(run, facts)}
+    assert measured["getnext.share_of_step"] == measured["getnext.alone_share"] == pytest.approx(0.5)

@@ -7,7 +7,10 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from advisor.facts.data.loader_pace import IN_HAND, held_by, paced_by
+from advisor.facts.base import Run
+from advisor.facts.data.getnext import GET_NEXT, GetNext
+from advisor.facts.data.loader_pace import IN_HAND, held_by, held_share, paced_by
+from advisor.sources.base import Profile
 
 
 @pytest.mark.parametrize(
@@ -80,3 +83,16 @@ def test_mended_elsewhere_a_loop_gains_no_more_than_its_loader_leaves(workers, w
     _, sooner = _loop(loads, workers, 0.9 * work)
     gained = (taken[50] - taken[40]) - (sooner[50] - sooner[40])
     assert gained <= 0.1 * work * (10 * (1 - held_by(waits[41:51], 1e3)) + 2)
+
+
+@pytest.mark.parametrize(
+    ("waited", "beside", "held"), [(range(24), 0.0, 1.0), (range(6), 0.0, 0.0), (range(24), 1.0, 0.0)]
+)
+def test_the_queue_on_the_device_is_a_server_too(waited, beside, held):
+    """Each fetch that waits found the queue empty, so that its batch comes no sooner whatever else is mended: but not
+    of a start that is over, nor where kernels ran meanwhile."""
+    lasts = np.array([13e3 if step in waited else 24.0 for step in range(24)])
+    starts = np.cumsum(53e3 + lasts) - lasts
+    run = Run(Profile("x", []))
+    run.keep(0, {GET_NEXT: GetNext(24, float(np.median(lasts)), beside, (), 0.0, starts, starts + lasts)})
+    assert held_share(run) == pytest.approx(held)

@@ -12,7 +12,7 @@ from advisor.facts.base import FactSet
 from advisor.facts.data.batches import BatchTimes
 from advisor.facts.data.loading import DataPipeline
 from advisor.facts.data.network import build_network, feeding_of, prospects
-from advisor.facts.data.pipeline_tree import Operation
+from advisor.facts.data.pipeline_tree import Operation, Queue
 from advisor.facts.data.processors import HostUse
 from advisor.facts.data.queueing import GIL
 from advisor.model import Fact, Subject
@@ -145,3 +145,18 @@ def test_the_lock_has_no_more_room_for_the_loop_than_python_leaves(process: floa
     assert network is not None
     assert 9_500 <= network.limits()[GIL] <= 10_000
     assert prospects(network, 1)["saving_processes_us"] == pytest.approx(4_000, rel=0.05)
+
+
+@pytest.mark.parametrize(("before", "behind", "workers"), [(0.95, 0.0, 6), (0.95, 0.5, 5), (0.3, 0.0, 5)])
+def test_an_operation_that_never_rests_delivers_what_it_can(before: float, behind: float, workers: int) -> None:
+    """Five workers of a map are busy 77 % of the time because some of its images take long, and the device waits a
+    tenth of the step: with its input full and its output empty the map limits the step, and one more worker helps. Else
+    it is not known what the device waits for."""
+    out = Queue(behind, 1 - behind, 0.0, 100, 16)
+    images = Operation(1, "Map", 5, output=out, inputs=(2,), work_us=161_700.0, rows=64, input_used=before)
+    data = DataPipeline("sink", 1, 42_000.0, None, {1: images}, produced=1.0, wall_us=42_000.0)
+    network = build_network(data, HostUse(96, 9, 1e3, 0.1, 0.0, 0.0, 0.9, None, None, 5.0, 4.0), 42_000.0, 4_200.0)
+    assert network is not None
+    found = prospects(network, 1)
+    assert found["workers_proposed"] == workers
+    assert found["saving_more_workers_us"] == pytest.approx(4_200.0 if workers > 5 else 0.0)

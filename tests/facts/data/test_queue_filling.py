@@ -140,3 +140,24 @@ def test_batches_that_only_fill_a_queue_accuse_nobody(tmp_path: Path) -> None:
     assert report.summary.step_time_us is None and report.profile.recording != "training_steps"
     assert not [f for f in report.findings if f.direction == "scheduling"]
     assert any("than a queue holds" in problem.problem for problem in report.problems)
+
+
+def test_computing_that_may_be_waiting_in_getnext_is_no_health(tmp_path: Path) -> None:
+    """Without kernels a step table counts GetNext as computing, all of which may be waiting: the pipeline's files tell
+    that batches are awaited, and the table does not refute them."""
+    output = tmp_path / "host_1_20260101000000000_ascend_ms" / "ASCEND_PROFILER_OUTPUT"
+    kernels(output, 60, 200)
+    (output / "kernel_details.csv").unlink()
+    sink(output.parent / "FRAMEWORK", 20, 60, 20, 200)
+    (output / "dataset.csv").write_text(
+        "Operation,Stage,Occurrences,Avg. time (us),Custom Info\nBatchOp(ID:1),WorkerProcess,200,59000.0,\n"
+    )
+    (output / "minddata_pipeline_raw_0.csv").write_text(
+        "op_id,op_type,num_workers,output_queue_size,output_queue_average_size,output_queue_length,"
+        "output_queue_usage_rate,sample_interval,parent_id,children_id\n"
+        '0,DataQueueOp,1,,,,,100,,[1]\n1,BatchOp,1,"[0, 0]",0.0,16,0.0,100,0,\n'
+    )
+    report = advise([tmp_path], load_rules())
+    (found,) = [f for f in report.findings if f.verdict == "data-processing-bottleneck"]
+    assert found.subject.id == "Batch(1)"
+    assert "computing" not in report.summary.breakdown

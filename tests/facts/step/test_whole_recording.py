@@ -39,6 +39,20 @@ def test_where_batches_are_sunk_the_device_counts_its_steps() -> None:
     assert by_batch(times, data, {0: GetNext(60, None, None, ())}, {})[0].covers == 1
 
 
+@pytest.mark.parametrize(("waited", "step_us", "idle_us"), [(4, 20.0, 0.0), (9, 30.0, 10.0), (0, 30.0, 10.0)])
+def test_what_the_device_waits_for_a_pipeline_that_starts_is_no_part_of_a_step(
+    waited: int, step_us: float, idle_us: float
+) -> None:
+    """Of twenty fetches the first four wait for 50 us, a third of the recording: no later step loses that. Where most
+    fetches wait, all of them count, and so does idle time that no fetch explains."""
+    lasts = np.array([50.0] * waited + [0.0] * (20 - waited))
+    starts = np.cumsum(20.0 + lasts) - lasts
+    fetch = GetNext(20, 0.0, 0.0, (), 200.0, starts, starts + lasts)
+    times = {0: row(computing=400.0, idle=200.0)}
+    found = by_batch(times, {0: Pipeline("sink", 20)}, {0: fetch}, {})[0]
+    assert found.time.tolist() == pytest.approx([step_us]) and found.phases["idle"].tolist() == pytest.approx([idle_us])
+
+
 @pytest.mark.parametrize(("passes", "covers"), [(0, 1), (80, 1), (157, 157), (160, 160), (161, 1), (320, 1)])
 def test_passes_of_the_kernels_count_the_steps_where_they_are_the_batches(passes: int, covers: int) -> None:
     """A pass of two steps comes half as often as batches are sent, that of a layer more often."""
