@@ -767,3 +767,22 @@ def test_products_of_another_data_type_are_slow_for_another_reason() -> None:
     both = slow_case([even, odd, full], [10, 10, 10], [1000.0, 9000.0, 8000.0])
     assert alone is not None and both is not None
     assert both.excess_us == pytest.approx(alone.excess_us) and both.dtype == odd.input_dtypes
+
+
+def test_sums_of_a_fetch_are_no_share_of_the_step(tmp_path: Path) -> None:
+    """The fetch before the first step, which is left out, waited until the pipeline had filled its buffers: summed up
+    it may be more than all steps, and the file that says so is not damaged."""
+    rows = [
+        "Name,Type,Accelerator Core,Start Time(us),Duration(us)",
+        *(f"a{i},MatMul,AI_CORE,-5,40" for i in range(10)), "b,TransData,AI_VECTOR_CORE,-5,80",
+        "Default/GetNext-op1,GetNext,AI_CPU,-5,9000",
+    ]  # fmt: skip
+    (tmp_path / "kernel_details.csv").write_text("\n".join(rows))
+    (tmp_path / "step_trace_time.csv").write_text(
+        "Step,Computing,Communication(Not Overlapped),Overlapped,Communication,Free,Stage,Bubble\n"
+        + "".join(f"{step},240,0,0,0,10,0,0\n" for step in (5, 6))
+    )
+    report = advise([tmp_path], load_rules(), Options(jobs=1))
+    facts = FactSet(report.facts)
+    assert facts.value("operator_type.stake_share", Subject("operator_type", "TransData")) is not None
+    assert not [problem.problem for problem in report.problems if "stake_share" in problem.problem]
