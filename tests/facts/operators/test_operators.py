@@ -815,3 +815,22 @@ def test_products_too_small_for_a_fast_peer_are_slow_like_those_that_have_one() 
     assert found is not None and found.ratio == pytest.approx(3.0) and found.shape == large.input_shapes
     assert found.excess_us == pytest.approx((lasts[1] + lasts[2]) * 2 / 3)
     assert slow_case([fast, small, least], [1] * 3, [lasts[0], *lasts[2:]]) is None
+
+
+def test_sums_of_a_fetch_are_no_share_of_the_step(tmp_path: Path) -> None:
+    """The fetch before the first step, which is left out, waited until the pipeline had filled its buffers: summed up
+    it may be more than all steps, and the file that says so is not damaged."""
+    rows = [
+        "Name,Type,Accelerator Core,Start Time(us),Duration(us)",
+        *(f"a{i},MatMul,AI_CORE,-5,40" for i in range(10)), "b,TransData,AI_VECTOR_CORE,-5,80",
+        "Default/GetNext-op1,GetNext,AI_CPU,-5,9000",
+    ]  # fmt: skip
+    (tmp_path / "kernel_details.csv").write_text("\n".join(rows))
+    (tmp_path / "step_trace_time.csv").write_text(
+        "Step,Computing,Communication(Not Overlapped),Overlapped,Communication,Free,Stage,Bubble\n"
+        + "".join(f"{step},240,0,0,0,10,0,0\n" for step in (5, 6))
+    )
+    report = advise([tmp_path], load_rules(), Options(jobs=1))
+    facts = FactSet(report.facts)
+    assert facts.value("operator_type.stake_share", Subject("operator_type", "TransData")) is not None
+    assert not [problem.problem for problem in report.problems if "stake_share" in problem.problem]

@@ -39,7 +39,7 @@ def test_where_batches_are_sunk_the_device_counts_its_steps() -> None:
     assert by_batch(times, data, {0: GetNext(60, None, None, ())}, {})[0].covers == 1
 
 
-@pytest.mark.parametrize(("waited", "step_us", "idle_us"), [(4, 20.0, 0.0), (9, 30.0, 10.0), (0, 30.0, 10.0)])
+@pytest.mark.parametrize(("waited", "step_us", "idle_us"), [(4, 20.0, 0.0), (11, 30.0, 10.0), (0, 30.0, 10.0)])
 def test_what_the_device_waits_for_a_pipeline_that_starts_is_no_part_of_a_step(
     waited: int, step_us: float, idle_us: float
 ) -> None:
