@@ -21,6 +21,7 @@ _FUSED_EXCHANGE = re.compile(
     r"(?<!hcom_)(All_?(Reduce|Gather|To_?All)|Reduce_?Scatter)\w*_kernel",
     re.IGNORECASE,
 )
+_SEVERAL = re.compile(r"^super_?kernel$", re.IGNORECASE)
 _ATTENTION = re.compile(
     r"FlashAttention|FusionAttention|FusedInferAttention|PromptFlash|IncreFlash|Paged_?Attention|Self_?Attention",
     re.IGNORECASE,
@@ -123,6 +124,12 @@ def is_fused_exchange(kind: str) -> bool:
     """Whether a kernel computes and communicates in one (MC2, expert dispatch): ranks wait for each other inside of it,
     so its time tells neither of the card nor of its shapes."""
     return bool(_FUSED_EXCHANGE.search(kind))
+
+
+def holds_several(kind: str) -> bool:
+    """Whether the graph compiler joined several operators into one launch: it is of no kind, and its counters are of
+    all of them."""
+    return bool(_SEVERAL.search(kind))
 
 
 def is_cube(signature: Signature) -> bool:

@@ -22,6 +22,7 @@ from advisor.facts.operators.kinds import (
     MIXED_CORES,
     SLOW_DTYPES,
     VECTOR_CORES,
+    holds_several,
     is_attention,
     is_batched_product,
     is_between_products,
@@ -358,7 +359,9 @@ def _aicpu_part(row: TypeRow) -> float:
 
 
 def _category(row: TypeRow, found: Operators) -> str:
-    """What kind of work a type is; empty where its core is lost that the table tells of others."""
+    """What kind of work a type is; empty where it is several, or its core is lost that the table tells of others."""
+    if holds_several(row.type):
+        return ""
     if row.aicpu_us > 0.5 * float(row.total_us.sum()):
         return "aicpu"
     if is_fetch(row.type):

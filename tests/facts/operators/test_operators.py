@@ -458,6 +458,17 @@ def test_a_type_whose_core_is_lost_is_no_vector_operator(tmp_path: Path) -> None
     assert {s.id: f.value for s, f in categories.items()} == {"MatMulV2": "cube", "Bar": "vector"}
 
 
+def test_a_launch_of_several_operators_is_of_no_kind(tmp_path: Path) -> None:
+    """A super kernel holds products and vector work: its counters are those of the longest, and it is no vector
+    operator of which a network has too much."""
+    head = "Op Name,OP Type,Task Type,Task Start Time(us),Task Duration(us),aicore_time(us),aic_mac_ratio,aiv_vec_ratio"
+    rows = [f"sk_0_start_{n},SuperKernel,MIX_AIC,{1000 * n},600,590,0.007,0.49" for n in range(1, 30)]
+    rows += [f"quant_{n},DynamicQuant,AI_VECTOR_CORE,{1000 * n + 650},300,0,0.0,0.5" for n in range(1, 30)]
+    (tmp_path / "op_summary_1.csv").write_text("\n".join([head, *rows]) + "\n")
+    categories = measure([tmp_path], None, Options(jobs=1)).facts.of("operator_type.category")
+    assert {s.id: f.value for s, f in categories.items()} == {"DynamicQuant": "vector"}
+
+
 @pytest.mark.parametrize(
     ("types", "told"),
     [
