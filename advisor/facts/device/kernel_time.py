@@ -77,6 +77,8 @@ class Timeline:
     have durations and no gaps."""
     picked: bool = False
     """Whether rows are missing between these, and no statistic tells of all: nobody knows what part they are."""
+    lost: bool = False
+    """Whether rows are missing, whichever other table tells: types and shapes that are not here may have run."""
     placed: Placed | None = None
     """How the kernels were told from those that belong to no step; `kernels` holds only those that do."""
 
@@ -122,7 +124,8 @@ def _place(rank: Rank) -> Timeline | None:
     if not placed.inside.all():
         kernels, communication = kernels.within(placed.inside), communication[placed.inside]
     kernels = replace(kernels, step=placed.windows.of, steps=list(placed.windows.names))
-    return Timeline(kernels, communication, placed.windows, whole and counted and told, picked, placed)
+    lost = not counted or (timed and not whole)
+    return Timeline(kernels, communication, placed.windows, whole and counted and told, picked, lost, placed)
 
 
 MOST_LOST = limit("course", "most_lost")
