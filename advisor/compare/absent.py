@@ -1,9 +1,13 @@
-"""Facts that are not there because there is nothing of their kind."""
+"""Facts that are not there because there is nothing of their kind, and work that goes on under another name."""
 
 from __future__ import annotations
 
-from advisor.compare.facts import FactTable
+from advisor.compare.facts import FactTable, key_of, number
 from advisor.knowledge.comparison import settings
+from advisor.model import Subject
+
+OPERATORS = ("operator_type", "operator")
+"""Kinds of subjects that each have a time, of which all together are the computation."""
 
 
 def is_none(name: str, here: FactTable, there: FactTable) -> bool:
@@ -12,3 +16,25 @@ def is_none(name: str, here: FactTable, there: FactTable) -> bool:
     if witness is None or here.of(name):
         return False
     return all(table.number(witness) is not None for table in (here, there))
+
+
+def is_gone(subject: Subject, old: FactTable, new: FactTable) -> bool:
+    """Whether the subject took time, and takes none where the others of its kind were measured; nor does anything of
+    another name take as long as what is less."""
+    times, key = f"{subject.kind}.time_us", key_of(subject)
+    before, after = old.of(times), new.of(times)
+    alike = any(kind == subject.kind for kind, _ in after)
+    return key in before and key not in after and alike and not is_taken_over(times, subject.kind, old, new)
+
+
+def is_taken_over(times: str, kind: str, old: FactTable, new: FactTable) -> bool:
+    """Whether names of this kind that were not there before take the time that the others lost: a version calls the
+    same work otherwise, and a fused operator takes the place of several."""
+    sides = []
+    for table in (old, new):
+        of_kind = {key: number(fact.value) or 0.0 for key, fact in table.of(times).items() if key[0] == kind}
+        sides.append(of_kind)
+    before, after = sides
+    went = sum(max(us - after.get(key, 0.0), 0.0) for key, us in before.items())
+    came = sum(us for key, us in after.items() if key not in before)
+    return 0.0 < came >= (1 - settings().limits["fact_noise"]) * went

@@ -6,44 +6,18 @@ import re
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
 
-from advisor.compare.absent import is_none
-from advisor.compare.facts import FactTable, Key, key_of, number
+from advisor.compare.absent import OPERATORS, is_gone, is_none, is_taken_over
+from advisor.compare.facts import FactTable, key_of, number
 from advisor.compare.metrics import MEASURED_KERNEL
 from advisor.compare.model import Cause, Effect, Matched, Metric
+from advisor.compare.sight import Sight
 from advisor.engine.concluding.joint import is_promise
 from advisor.knowledge.comparison import settings
-from advisor.model import SUBJECT_KINDS, Check, Direction, Finding, Outcome, Remedy, Report, Role, Value
+from advisor.model import SUBJECT_KINDS, Direction, Finding, Remedy, Report, Role, Value
 
-_JUDGED = (Outcome.PASS, Outcome.FAIL)
 _OF_A_CALL = re.compile(r"average|mean|median|longest|ratio|per_s")
 """Facts about one call, of which those of a kind are no sum."""
 _LIMIT = re.compile(r"^\s*(<=|>=|=|<|>|≤|≥)\s*(.+?)\s*$")
-
-
-def match_findings(
-    before: Report, after: Report, facts: tuple[FactTable, FactTable], comparable: bool = True
-) -> Iterator[Matched]:
-    """Every verdict about a subject, on whichever side it was reached: remaining, resolved, unjudged, new.
-
-    Resolved means that a rule which reaches the verdict was judged afterwards and did not; a rule without data has
-    resolved nothing, unless the data is there and has none of what it asks for; and where the two sides are no runs of
-    one training, nothing is.
-    """
-    earlier, later = facts
-    old, new = _by_key(before), _by_key(after)
-    checks = {check.rule: check for check in after.checked}
-    for key, finding in old.items():
-        if key in new:
-            yield Matched("remaining", finding.verdict, finding.subject, finding, new[key])
-            continue
-        reason = _unjudged(checks.get(finding.rule), later, earlier) if comparable else NOT_COMPARABLE
-        state = "unjudged" if reason else "resolved"
-        yield Matched(state, finding.verdict, finding.subject, finding, None, reason)
-    for key, finding in new.items():
-        if key not in old:
-            check = next((c for c in before.checked if c.rule == finding.rule), None)
-            reason = _unjudged(check, earlier, later) if comparable else NOT_COMPARABLE
-            yield Matched("new", finding.verdict, finding.subject, None, finding, reason)
 
 
 def causes(
@@ -59,7 +33,9 @@ def causes(
     sign = 1.0 if change > 0 else -1.0
     told = []
     for match in matched:
-        if match.reason or _stayed(match, old, new):  # what was not judged on a side may have been there
+        lone = match.before is None or match.after is None
+        unknown = match.reason and not (lone and match.state == "remaining")
+        if unknown or _stayed(match, old, new):  # what was not judged on a side may have been there
             continue
         before, after = (_costs(found) for found in (match.before, match.after))
         if match.before is None and match.after is not None:
@@ -119,41 +95,22 @@ def _there(finding: Finding, other: FactTable) -> float:
     return min(max(min(found)[1], 0.0), 1.0) if found else 0.0
 
 
-def _by_key(report: Report) -> dict[tuple[str, Key], Finding]:
-    found: dict[tuple[str, Key], Finding] = {}
-    for finding in report.findings:
-        found.setdefault((finding.verdict, key_of(finding.subject)), finding)
-    return found
-
-
-NOT_RUN = "the rule was not run"
-"""Why a rule that the other side did not have said nothing."""
-NOT_COMPARABLE = "the two cannot be compared"
-"""Why nothing is said of a finding that the other side of another kind of run does not have."""
-
-
-def _unjudged(check: Check | None, here: FactTable, there: FactTable) -> str:
-    """Why the rule said nothing; empty where it was judged. A rule that no longer applies has nothing to find, nor has
-    one that asks for what there is none of."""
-    if check is None:
-        return NOT_RUN
-    if check.outcome in _JUDGED or check.outcome == Outcome.NOT_APPLICABLE:
-        return ""
-    if check.missing and all(is_none(name, here, there) for name in check.missing):
-        return ""
-    return ", ".join(check.missing[:3]) or check.reason or check.outcome.value
-
-
-def effects(
-    before: Report, old: FactTable, new: FactTable, units: dict[str, str], step: Metric | None
-) -> Iterator[Effect]:
+def effects(before: Report, seen: Sight, units: dict[str, str], step: Metric | None) -> Iterator[Effect]:
     """For each remedy that names a fact to watch: before, after, and the outcome. `step` is None where step times
-    may not be compared: then only facts that are no times are judged by themselves, and no gain is stated."""
-    found = [
-        _effect(finding, remedy, old, new, units, step)
+    may not be compared: then only facts that are no times are judged by themselves, and no gain is stated. Where tables
+    are lost, a fault of the collection that no longer shows is not repaired."""
+    blind = {"kept": "unmeasured"} if seen.lost else {}
+    told = (
+        _effect(finding, remedy, seen.old, seen.new, units, step)
         for finding in before.findings
         for remedy in finding.remedies
         if remedy.verify is not None
+    )
+    found = [
+        replace(effect, outcome=blind.get(effect.outcome, effect.outcome))
+        if effect.finding.direction == Direction.EVIDENCE
+        else effect
+        for effect in told
     ]
     yield from _shared(found, step)
 
@@ -169,6 +126,8 @@ def _effect(
     if step is None and finding.direction != Direction.EVIDENCE:
         return Effect(finding, remedy, name, unit, expect, a, b, "unmeasured")
     outcome = judge_expectation(expect, a, b, _noise(unit, step))
+    if outcome == "kept" and finding.subject.kind in OPERATORS and is_taken_over(name, finding.subject.kind, old, new):
+        outcome = "unmeasured"  # what is less here goes on elsewhere
     if outcome == "unmoved" and judge_expectation(expect, a, b, settings().limits["fact_noise"]) != "unmoved":
         outcome = "unsure"
     if outcome == "kept" and finding.direction != Direction.EVIDENCE:
@@ -236,14 +195,12 @@ def _after(name: str, finding: Finding, old: FactTable, new: FactTable, comparab
     before, after, key = old.of(name), new.of(name), key_of(finding.subject)
     if not comparable or key not in before or key in after:
         return new.value(name, finding.subject)
-    if is_none(name, new, old) and number(before[key].value) is not None:
-        return 0.0
-    siblings = [k for k in after if k[0] == key[0]]
-    if not siblings or number(before[key].value) is None or _OF_A_CALL.search(name):
+    if number(before[key].value) is None or _OF_A_CALL.search(name):
         return None
-    went = sum(number(fact.value) or 0.0 for k, fact in before.items() if k[0] == key[0] and k not in after)
-    came = sum(number(after[k].value) or 0.0 for k in siblings if k not in before)
-    return 0.0 if came < (1 - settings().limits["fact_noise"]) * went else None
+    if is_none(name, new, old) or is_gone(finding.subject, old, new):
+        return 0.0
+    siblings = any(kind == key[0] for kind, _ in after)
+    return 0.0 if siblings and not is_taken_over(name, key[0], old, new) else None
 
 
 def _noise(unit: str, step: Metric | None) -> float:

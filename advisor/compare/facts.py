@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 import re
-from collections.abc import Iterable
+from collections.abc import Collection, Iterable
 from dataclasses import replace
 
 from advisor.model import RUN, Fact, Subject, Value
@@ -24,6 +24,15 @@ class FactTable:
 
     def of(self, name: str) -> dict[Key, Fact]:
         return self._facts.get(name, {})
+
+    def names(self) -> Iterable[str]:
+        return self._facts.keys()
+
+    def without(self, names: Collection[str]) -> FactTable:
+        """The same without the facts of these names."""
+        rest = FactTable(())
+        rest._facts = {name: by for name, by in self._facts.items() if name not in names}
+        return rest
 
     def value(self, name: str, subject: Subject = RUN) -> Value | None:
         """The subject's value, or the run's or the collection's where the subject has none of its own."""

@@ -5,17 +5,30 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 
 from advisor.basics.units import show_apart
+from advisor.compare.absent import is_taken_over
 from advisor.compare.facts import FactTable, Key, number
 from advisor.compare.model import Obstacle
+from advisor.compare.sight import Sight
 from advisor.knowledge.comparison import settings
 from advisor.knowledge.words import both
-from advisor.model import ProfileInfo, Text, Value
+from advisor.model import Fact, ProfileInfo, Text, Value
+
+_SHOWN = 3
+"""Operator types named of several."""
 
 
 def obstacles(before: ProfileInfo, after: ProfileInfo, old: FactTable, new: FactTable) -> Iterator[Obstacle]:
     """Every difference that stands between two profiles; those that block come first."""
     found = [*_profile(before, after), *_collection(old, new), *_work(old, new)]
     yield from sorted(found, key=lambda o: not o.blocks)
+
+
+def unlike_files(seen: Sight) -> Iterator[Obstacle]:
+    """Files that one side has and the other lacks, and those of which rows are missing."""
+    for what, sides in (("cut files", seen.cut), ("files", seen.files)):
+        if any(sides):
+            before, after = (_say(side) or "–" for side in sides)
+            yield Obstacle(what, before, after, False, _why(what))
 
 
 def _differs(what: str, old: object, new: object, blocks: bool) -> Iterator[Obstacle]:
@@ -38,6 +51,8 @@ def _profile(before: ProfileInfo, after: ProfileInfo) -> Iterator[Obstacle]:
     yield from _differs("world size", before.world_size, after.world_size, True)
     if before.world_size == after.world_size:
         yield from _differs("ranks", before.ranks, after.ranks, True)
+    if before.has_steps != after.has_steps:
+        yield from _differs("steps", _of_steps(before), _of_steps(after), True)
     yield from _differs("layout", before.layout, after.layout, False)
     sizes = ("data", "tensor", "pipeline", "expert")
     pairs = [(name, getattr(before.parallelism, name), getattr(after.parallelism, name)) for name in sizes]
@@ -58,6 +73,10 @@ def _profile(before: ProfileInfo, after: ProfileInfo) -> Iterator[Obstacle]:
             ", ".join(f"{name} {b}" for name, (_, b) in other_versions.items()),
             False,
         )
+
+
+def _of_steps(profile: ProfileInfo) -> str:
+    return f"{len(profile.steps)}" if profile.has_steps else "–"
 
 
 def _collection(old: FactTable, new: FactTable) -> Iterator[Obstacle]:
@@ -82,9 +101,19 @@ def _work(old: FactTable, new: FactTable) -> Iterator[Obstacle]:
         yield from _differs("device", *show_apart(before, after, "mhz"), True)
     yield from _differs("measured kernel", _measured(old), _measured(new), False)
     yield from _shapes(old, new)
+    if is_taken_over("operator_type.time_us", "operator_type", old, new):
+        here, there = (table.of("operator_type.time_us") for table in (old, new))
+        went, came = (_costliest(own, other) for own, other in ((here, there), (there, here)))
+        yield Obstacle("operators", went or "–", came, False, _why("operators"))
     a, b = (_operators(table) for table in (old, new))
     if a and b and abs(b - a) > settings().limits["least_change"] * max(a, b):
         yield from _differs("kernels", *show_apart(a, b, "count"), False)
+
+
+def _costliest(own: Mapping[Key, Fact], other: Mapping[Key, Fact]) -> str:
+    """The operator types of one side alone, the longest first."""
+    alone = sorted((key for key in own if key not in other), key=lambda key: (-(number(own[key].value) or 0.0), key))
+    return ", ".join(key[1] for key in alone[:_SHOWN]) + (", …" if len(alone) > _SHOWN else "")
 
 
 def _measured(table: FactTable) -> str:

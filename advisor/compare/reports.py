@@ -13,11 +13,13 @@ from advisor.basics.errors import UsageError
 from advisor.basics.files import LARGEST_DOCUMENT, read_own
 from advisor.basics.units import MEASURED, show, show_apart, signed
 from advisor.compare.changes import Change, Role, changes
-from advisor.compare.effects import causes, effects, match_findings
+from advisor.compare.effects import causes, effects
 from advisor.compare.facts import FactTable
+from advisor.compare.matching import match_findings
 from advisor.compare.metrics import MEASURED_KERNEL, metrics
 from advisor.compare.model import Cause, Comparison, Matched, Metric, Obstacle
-from advisor.compare.obstacles import obstacles
+from advisor.compare.obstacles import obstacles, unlike_files
+from advisor.compare.sight import sight
 from advisor.compare.steps import MOST, slow_steps_told
 from advisor.engine.concluding.summary import about, named
 from advisor.facts.base import FactKind
@@ -44,11 +46,12 @@ def compare(before: Report, after: Report, *, catalogue: Mapping[str, FactKind] 
         from advisor.facts.registry import catalogue as known
 
         catalogue = known()
-    old, new = FactTable(before.facts), FactTable(after.facts)
-    between = tuple(obstacles(before.profile, after.profile, old, new))
+    seen = sight(FactTable(before.facts), FactTable(after.facts), catalogue)
+    old, new = seen.old, seen.new
+    between = (*obstacles(before.profile, after.profile, old, new), *unlike_files(seen))
     comparable = not any(obstacle.blocks for obstacle in between)
     found = tuple(metrics(old, new, catalogue))
-    matched = tuple(match_findings(before, after, (old, new), comparable))
+    matched = tuple(match_findings(before, after, seen, comparable))
     step = next((m for name in _STEP for m in found if m.fact == name and m.before and m.after), None)
     usable = step if comparable else None
     units = {name: kind.unit for name, kind in catalogue.items()}
@@ -68,7 +71,7 @@ def compare(before: Report, after: Report, *, catalogue: Mapping[str, FactKind] 
         obstacles=between,
         metrics=found,
         findings=matched,
-        effects=tuple(effects(before, old, new, units, usable)),
+        effects=tuple(effects(before, seen, units, usable)),
         causes=behind,
         unattributed_us=_unattributed(of_steps, behind),
         accounts=where,
@@ -107,7 +110,10 @@ def _headline(
         listed = reduce(lambda first, second: both("comparison.and", first=first, second=second), blocking)
         return both("comparison.headline_incomparable", obstacles=listed, counts=said)
     if step is None or step.before is None or step.after is None:
-        return both("comparison.headline_unknown", counts=said)
+        said = both("comparison.headline_unknown", counts=said)
+        for other in (other for other in between if other.what.endswith("files")):
+            said = both("comparison.headline_besides", first=said, what=_differing(other), why=other.why)
+        return said
     subject = "kernel" if step.fact == MEASURED_KERNEL else "headline"
     assumed = outcome == "same" and step.noise <= settings().limits["least_change"]
     said = both(
@@ -124,7 +130,7 @@ def _headline(
     if abs(whole - known) > MOST * abs(whole):
         for place, line in _places(where):
             said = both("comparison.headline_place", first=said, place=place, change=signed(line.difference, "us"))
-    for other in between if step.moved else ():
+    for other in (other for other in between if step.moved and other.what != "files"):
         said = both("comparison.headline_besides", first=said, what=_differing(other), why=other.why)
     return said
 

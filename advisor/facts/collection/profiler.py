@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import json
+import re
 from collections import Counter
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from contextlib import suppress
 from typing import Any
 
@@ -16,11 +17,14 @@ from advisor.facts.step.steps import steady
 from advisor.facts.step.times import STEPS
 from advisor.model import COLLECTION, Fact, Source, Subject
 from advisor.sources.base import Rank
+from advisor.sources.headings import beginning_of, headings_of
 
 KINDS = (
     kind("collection.unparsed_ranks", "count", "collection", "ranks with raw data that nothing has parsed (S53)"),
     kind("collection.unparsed_folders", "list", "collection", "those folders, the first ten"),
     kind("collection.tables", "list", "collection", "tables that the files of every rank bring and that could be read"),
+    kind("rank.tables", "list", "rank", "tables that the files of this rank bring and that could be read; after "
+         "a stroke the files, where one is read from several kinds, and the columns that add up to a step"),
     kind("collection.level", "text", "collection", "profiler level the files state"),
     kind("collection.has_schedule", "bool", "collection", "a schedule was set"),
     kind("collection.data_process", "bool", "collection", "the data pipeline was to be recorded"),
@@ -68,12 +72,40 @@ def measure(run: Run, facts: FactSet) -> Iterator[Fact]:
     _tell_lost_steps(run)
     brought = [set(rank.tables) - {table for p in rank.problems for table in p.lost} for rank in profile.ranks]
     yield from fact("collection.tables", COLLECTION, tuple(sorted(set.intersection(*brought))) if brought else ())
+    for rank, own in zip(profile.ranks, brought, strict=True):
+        yield from fact("rank.tables", Subject("rank", str(rank.rank), (rank.rank,)), tuple(sorted(_named(rank, own))))
     recorded = sum(len(rank.problems) for rank in profile.ranks) + len(profile.problems)
     yield from fact("collection.problem_count", COLLECTION, recorded)
     yield from fact("collection.bytes_per_rank", COLLECTION, max(map(_bytes, profile.ranks), default=None))
     yield from _settings(run, [s for s in profile.settings if s])
     yield from _own_settings(run)
     yield from _steps(run)
+
+
+_POORER = ("kernels.tasks", "kernels.timelines", "kernels.opprof")
+"""Readers of kernels from files that name them otherwise, or do not list all: another table than the profiler's own."""
+
+
+_PARTS = {
+    "steps": ("step", "computing_us", "exposed_us", "overlapped_us", "free_us"),
+    "step_phases": ("step", "total_us", "interval_us", "fp_bp_us", "tail_us"),
+    "kernels": ("step",),
+    "operator_types": ("count", "total_us"),
+}
+"""Columns that tell steps apart, or add up: without one the others are told otherwise."""
+
+
+def _named(rank: Rank, tables: Iterable[str]) -> Iterator[str]:
+    """The tables, with what some of them are not the same without: these columns, and the files where one is read from
+    several kinds."""
+    for table in tables:
+        reference = rank.tables[table]
+        yield reference.reader if reference.reader in _POORER else table
+        kinds = {re.sub(r"[0-9]+", "#", path.name) for path in reference.paths}
+        yield from (f"{table}/{kind}" for kind in kinds if len(kinds) > 1)
+        if parts := _PARTS.get(table, ()):
+            found = headings_of(table, beginning_of(reference.paths[0]))
+            yield from (f"{table}/{column}" for column in parts if column in found)
 
 
 def _tell_lost_steps(run: Run) -> None:

@@ -82,6 +82,8 @@ class Timeline:
     more kernels, by type."""
     complete: bool = False
     """Whether another table tells that there were no others, however few they are."""
+    lost: bool = False
+    """Whether rows are missing, whichever other table tells: types and shapes that are not here may have run."""
     placed: Placed | None = None
     """How the kernels were told from those that belong to no step; `kernels` holds only those that do."""
 
@@ -139,7 +141,10 @@ def _place(rank: Rank) -> Timeline | None:
     if not placed.inside.all():
         kernels, communication = kernels.within(placed.inside), communication[placed.inside]
     kernels = replace(kernels, step=placed.windows.of, steps=list(placed.windows.names))
-    return Timeline(kernels, communication, placed.windows, whole and counted and told, picked, held, complete, placed)
+    lost = not complete and (not counted or (timed and not whole))
+    return Timeline(
+        kernels, communication, placed.windows, whole and counted and told, picked, held, complete, lost, placed
+    )
 
 
 MOST_LOST = limit("course", "most_lost")

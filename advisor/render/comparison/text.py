@@ -12,7 +12,7 @@ from rich.cells import cell_len
 from advisor.basics.jsonout import shield_json
 from advisor.basics.units import MEASURED, show, show_apart, signed
 from advisor.compare.changes import Change, Role, is_rounding
-from advisor.compare.effects import NOT_COMPARABLE, NOT_RUN
+from advisor.compare.matching import NOT_COMPARABLE, NOT_RUN, RENAMED
 from advisor.compare.model import Cause, Comparison, Effect, Matched, Metric, Obstacle
 from advisor.engine.concluding.summary import named
 from advisor.knowledge.comparison import settings
@@ -111,22 +111,29 @@ def account_lines(comparison: Comparison, lang: str) -> list[str]:
     ]
 
 
+_REASONS = {
+    NOT_RUN: "comparison.not_run", NOT_COMPARABLE: "comparison.not_comparable", RENAMED: "comparison.renamed",
+}  # fmt: skip
+_WHY = {"new": "not_judged_before", "remaining": "other_evidence", "unjudged": "because"}
+"""What the reason of a match tells, by its state."""
+
+
 def _finding_line(match: Matched, lang: str) -> str:
     old, new = match.before, match.after
     finding = new or old
     assert finding is not None
     told = [finding.rule, _severities([each.severity.value for each in (old, new) if each is not None], lang)]
-    if old is not None and new is not None and old.saving is not None and new.saving is not None:
+    if old is not None and new is not None and not match.reason and old.saving is not None and new.saving is not None:
         told.append(" → ".join(show_apart(old.saving.us, new.saving.us, "us")))
     about = finding.title.get(lang) + ("" if is_whole(match.subject) else f" · {where(match.subject, lang)}")
     text = word(lang, "comparison.finding", about=about, told=word(lang, "values.separator").join(told))
     unmeasured = titles_of(match.reason.split(", "), lang)
-    own = {NOT_RUN: "comparison.not_run", NOT_COMPARABLE: "comparison.not_comparable"}.get(match.reason)
+    own = _REASONS.get(match.reason)
     reason = word(lang, own) if own else unmeasured
     if not reason:
         return text
-    key = "comparison.not_judged_before" if match.state == "new" else "comparison.because"
-    return word(lang, key, finding=text, reason=reason)
+    lone = match.state == "remaining" and None in (old, new)
+    return word(lang, f"comparison.{'as_large' if lone else _WHY[match.state]}", finding=text, reason=reason)
 
 
 def is_whole(subject: Subject) -> bool:

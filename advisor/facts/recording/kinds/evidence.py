@@ -61,6 +61,8 @@ class Recording:
     """Whether a framework's profiler wrote the table of kernels, and none of its other tables is there."""
     picked: bool = False
     """Whether kernels are missing between these, and nothing tells what they are of all."""
+    lost: bool = False
+    """Whether rows of the table of kernels are missing, whatever tells it."""
     named: bool = False
     """Whether kernels, all of them, have names to judge by."""
     type: str = ""
@@ -196,6 +198,7 @@ def _of_kernels(rank: Rank, kernels: Kernels | None, timeline: Timeline | None) 
         told["marked_once"] = bool(placed.marks) and len(placed.windows.names) == 1
         told["excerpt"] = not rank.has("steps") and rank.tables["kernels"].paths[0].name.startswith("kernel_details")
     told["picked"] = timeline is not None and timeline.picked
+    told["lost"] = timeline is not None and timeline.lost
     if timeline is not None and timeline.whole:
         told["only_exchanges"] = bool(timeline.communication.all())
     return told | (of_one_operator(kernels) if kernels is not None and alone else {})

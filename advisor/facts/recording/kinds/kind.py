@@ -20,7 +20,7 @@ from advisor.facts.recording.counts import UNTYPED
 from advisor.facts.recording.kinds.evidence import RECORDING, Recording, reduce, trains
 from advisor.facts.recording.limits import section
 from advisor.knowledge.words import both
-from advisor.model import RUN, Fact, Text
+from advisor.model import RUN, Fact, Subject, Text
 
 KINDS = (
     kind("recording.kind", "text", "run", "training_steps, inference, kernel_benchmark, unmarked or fragment",
@@ -47,6 +47,8 @@ KINDS = (
          "on every rank: there were no others", needs="kernels"),
     kind("recording.kernels_left", "count", "run", "kernels at hand of a table that lost others, of the rank with most",
          needs="kernels"),
+    kind("rank.cut_tables", "list", "rank", "tables of this rank of which rows are missing: what is not in them may "
+         "have been all the same"),
     kind("recording.is_picked", "bool", "run", "rows are missing between the kernels of some rank, and no statistic "
          "tells of all of them: shares are those of the rows at hand", needs="kernels"),
     kind("recording.device_tasks", "count", "run", "tasks of the device in the timeline, of the rank with most "
@@ -228,6 +230,8 @@ def measure(run: Run, facts: FactSet) -> Iterator[Fact]:
     yield from fact("recording.is_complete", RUN, (bool(found) and all(one.whole for one in found)) or None)
     yield from fact("recording.kernels_left", RUN, max((one.left for one in found), default=0) or None)
     yield from fact("recording.is_picked", RUN, any(one.picked for one in found) or None)
+    for rank, one in run.each(RECORDING).items():
+        yield from fact("rank.cut_tables", Subject("rank", str(rank), (rank,)), ("kernels",) if one.lost else None)
     yield from fact("recording.device_tasks", RUN, max((one.tasks for one in found), default=0) or None)
     yield from fact("recording.stray_kernels", RUN, sum(one.stray for one in found) or None)
     if told.has_steps or not found:
