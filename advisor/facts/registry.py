@@ -20,7 +20,7 @@ MODULES = (
     "data.common_waits", "collectives.communication",
     "cluster.replay", "cluster.ranks", "cluster.slow_hosts", "cluster.steps.turns", "cluster.segments",
     "cluster.steps.slow_steps", "cluster.steps.at_times", "cluster.links", "cluster.own_links",
-    "cluster.pipeline.stages", "cluster.pipeline.recomputing", "cluster.pipeline.beside", "cluster.start_ups",
+    "cluster.pipeline.evening", "cluster.pipeline.recomputing", "cluster.pipeline.beside", "cluster.start_ups",
     "collectives.allreduce", "collection.environment", "collectives.transfers", "operators.cores", "operators.access",
     "compat.mindinsight", "account.freed", "account.spending", "account.utilisation",
 )  # fmt: skip

@@ -8,12 +8,12 @@ from dataclasses import dataclass, field, replace
 
 import numpy as np
 
-from advisor.facts.base import Run
-from advisor.facts.cluster.pipeline.scheduled import Schedule
+from advisor.facts.base import Run, computed
 from advisor.facts.collectives.exchanges import EXCHANGES, POINT_TO_POINT, Exchanges, kind_of
 from advisor.facts.collectives.exposure import joints
 from advisor.facts.collectives.handovers import Handover, pair_up
 from advisor.facts.collectives.parallelism import Partition, partition
+from advisor.facts.collectives.schedule import Schedule
 from advisor.facts.device.course import ROUNDING_US, Chain
 from advisor.facts.step.steps import steady, stepped_courses
 from advisor.knowledge.measuring import limit
@@ -63,6 +63,7 @@ class Model:
         return next(iter(self.chains.values())).step
 
 
+@computed
 def build(run: Run) -> Model | None:
     """The chains with their meetings; None where chains are missing or do not fit together."""
     chains = {rank: c.chain for rank, c in stepped_courses(run).items() if c.chain is not None}

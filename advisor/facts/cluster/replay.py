@@ -17,7 +17,7 @@ import numpy as np
 from advisor.basics.arrays import Floats, Ints, Mask
 from advisor.facts.base import FactSet, Family, Run, computed, fact, kind
 from advisor.facts.cluster.meetings import Event, Model, build
-from advisor.facts.cluster.pipeline.scheduled import less_computing, schedule_of
+from advisor.facts.cluster.pipeline.scheduled import schedule_of
 from advisor.facts.collectives.exchanges import EXCHANGES, POINT_TO_POINT, kind_of
 from advisor.facts.collectives.parallelism import partition
 from advisor.facts.device.course import COURSE, Chain, reduce_course
@@ -57,20 +57,14 @@ class Change:
 
 
 @computed
-def chained(run: Run) -> Model | None:
+def model(run: Run) -> Model | None:
     """The replayable step of this run; None where chains are missing or do not fit together."""
     found = build(run)
-    if found is not None:
-        found.events = {rank: _events(found, rank) for rank in found.chains}
-        found.baseline_us = play(found, {}) or 0.0
-    return found if found and found.baseline_us > 0 else None
-
-
-@computed
-def model(run: Run) -> Model | None:
-    """The replayable step with the schedule of its pipelines."""
-    found = chained(run)
-    return None if found is None else replace(found, schedule=schedule_of(run))
+    if found is None:
+        return None
+    found = replace(found, events={rank: _events(found, rank) for rank in found.chains}, schedule=schedule_of(run))
+    found.baseline_us = play(found, {}) or 0.0
+    return found if found.baseline_us > 0 else None
 
 
 def play(found: Model, changes: Mapping[int, Change], pure: Mapping[int, float] | None = None) -> float | None:
@@ -328,11 +322,22 @@ def gain(found: Model, changes: Mapping[int, Change], pure: Mapping[int, float] 
     after = play(found, changes, pure)
     if after is None:
         return None
-    computed = less_computing(found, changes) if found.schedule is not None else {}
+    computed = _computing_left(found, changes) if found.schedule is not None else {}
     if found.schedule is None or not computed:
         return max(found.baseline_us - after, 0.0)
     alone = play(found, {rank: Change(changes[rank].compute) for rank in computed})
     return max((after if alone is None else alone) - after + found.schedule.gain_us(computed), 0.0)
+
+
+def _computing_left(found: Model, changes: Mapping[int, Change]) -> dict[int, float]:
+    """rank -> the part of its computing that is left by these changes, of those that change it."""
+    parts = {}
+    for rank, change in changes.items():
+        working = np.where(found.chains[rank].computes, found.chains[rank].working, 0.0)
+        whole = float(working.sum())
+        if whole > 0 and np.any(np.asarray(change.compute) != 1.0):
+            parts[rank] = float((working * change.compute).sum()) / whole
+    return parts
 
 
 KINDS = (

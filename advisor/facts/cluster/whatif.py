@@ -19,8 +19,14 @@ from advisor.facts.cluster.links import links_behind
 from advisor.facts.cluster.meetings import Model
 from advisor.facts.cluster.peers import kernel_speeds
 from advisor.facts.cluster.pipeline.beside import beside_changes
+from advisor.facts.cluster.pipeline.evening import (
+    evened_stages,
+    moved_transfers,
+    room_for_evening,
+    slow_among,
+    together,
+)
 from advisor.facts.cluster.pipeline.recomputing import relieved_stages
-from advisor.facts.cluster.pipeline.stages import evened_stages, moved_transfers, room_for_evening, slow_among, together
 from advisor.facts.cluster.replay import Change, corrections, gain, model, play
 from advisor.facts.cluster.segments import uneven_segments
 from advisor.facts.collectives.link_speed import Link

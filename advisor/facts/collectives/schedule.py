@@ -7,8 +7,8 @@ backward: a stage takes in as many forwards as stages follow it, then alternates
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
 from functools import partial
 from itertools import permutations
 
@@ -53,6 +53,36 @@ def pipeline_us(work_us: Sequence[float], micro_batches: int, hops_us: Sequence[
                 place[stage] += 1
                 moved = True
     return max(at, default=0.0)
+
+
+@dataclass
+class Schedule:
+    """The ranks of each pipeline from the first stage to the last, and what each computes, microseconds a step."""
+
+    pipelines: list[tuple[int, ...]]
+    work: Mapping[int, float]
+    micro_batches: int
+    chunks: int
+    hop_us: float
+    lasts: dict[tuple[int, ...], float] = field(default_factory=dict)
+    """Pipeline -> its step as measured."""
+
+    def __post_init__(self) -> None:
+        self.lasts = {ranks: self._length(ranks, {}) for ranks in self.pipelines}
+
+    def _length(self, ranks: tuple[int, ...], parts: Mapping[int, float]) -> float:
+        work = [self.work[rank] * parts.get(rank, 1.0) for rank in ranks]
+        return pipeline_us(work, self.micro_batches, [self.hop_us] * (len(ranks) - 1), self.chunks)
+
+    @property
+    def step_us(self) -> float:
+        """The longest pipeline, which all others wait for."""
+        return max(self.lasts.values())
+
+    def gain_us(self, parts: Mapping[int, float]) -> float:
+        """Microseconds a step gains where these ranks compute so much of what they did."""
+        then = [self._length(p, parts) if parts.keys() & set(p) else us for p, us in self.lasts.items()]
+        return self.step_us - max(then)
 
 
 @dataclass(frozen=True)

@@ -6,7 +6,7 @@ from dataclasses import replace
 import pytest
 from clusters import PIPELINE, facts_of, judged
 
-from advisor.facts.cluster.pipeline.stages import _fitting
+from advisor.facts.cluster.pipeline.evening import _fitting
 from advisor.model import RUN, Subject
 from advisor.pipeline import Options, advise, measure
 from advisor.ruleset.files.loader import load_rules

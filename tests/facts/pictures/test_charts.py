@@ -165,7 +165,7 @@ def test_memory_keeps_its_peak():
 def test_one_broken_picture_costs_no_other():
     """Verdicts and other pictures stand without it."""
     run = _run(2, 3)
-    run.keep(0, {DATA_PIPELINE: SimpleNamespace(operations=1, wait_us=None, times=None)})
+    run.keep(0, {DATA_PIPELINE: SimpleNamespace(mode="iterator", operations=1, wait_us=None, times=None)})
     assert {"breakdown_steps", "breakdown_ranks"} <= set(charts(run, FactSet()))
 
 

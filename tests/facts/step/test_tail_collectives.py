@@ -34,8 +34,8 @@ def _write(root: Path, starts_ms: list[float], lasts_ms: float) -> None:
     ("starts", "lasts", "gains", "remedy"),
     [
         ([50.1, 54.5, 58.9, 63.3], 4.3, 3 * 4.3, "reduce-as-ready"),
-        ([50.1], 17.2, 20.0 / 3, "split-allreduce"),
-        ([20.0, 50.1, 54.4, 58.7], 4.3, 20.0 / 3, "split-allreduce"),
+        ([50.1], 17.2, 17.2, "split-allreduce"),
+        ([20.0, 50.1, 54.4, 58.7], 4.3, 3 * 4.3, "split-allreduce"),
     ],
     ids=["several behind backward", "one", "some start within backward"],
 )
@@ -43,7 +43,7 @@ def test_of_several_reductions_behind_backward_only_the_last_has_to_stay(
     tmp_path: Path, starts: list[float], lasts: float, gains: float, remedy: str
 ) -> None:
     """Started as their gradients get ready, all but the last lie beside backward. Nobody is told to split what is split
-    already; where some start within backward, or there is one, splitting it gives what the documents report."""
+    already; where some start within backward, or there is one, what lies behind it bounds what splitting gives."""
     _write(tmp_path / "run", starts, lasts)
     found = next(f for f in advise(tmp_path / "run").findings if f.rule == "COMM021")
     assert found.saving is not None and found.saving.us == pytest.approx(gains * 1000, rel=0.02)
