@@ -192,10 +192,13 @@ def tell_cluster_phases(rank: Rank, frame: Any, time: Any) -> None:
     _tell(rank, frame, time, "cluster_phases", (_CLUSTER,))
 
 
+_NUMBER = r"[-+]?\d+(\.\d+)?"
+
+
 def statistic_of(rank: Rank) -> Any:
     """The statistic by type of operator without rows whose cells were moved, None where nothing is left: a total that
     its number of calls and their mean do not make, and a number of calls that is no whole one, or a mean that is not
-    between the shortest and the longest call. They are told."""
+    between the shortest and the longest call; a number in place of the type. They are told."""
     return rank.once(statistic_of, lambda: _statistic(rank)) if rank.has("operator_types") else None
 
 
@@ -216,11 +219,15 @@ def _statistic(rank: Rank) -> Any:
     )
     share = 1 + section("contradiction")["sum_share"]
     moved = _apart(frame) & ((count % 1 > 0) | (low > share * mean) | (mean > share * high))
-    if not moved.any():
-        return frame
-    text = f"{int(moved.sum())} of {len(frame)} rows have calls, means and totals that cannot be: cells were moved"
-    rank.note(rank.relative(rank.tables["operator_types"].paths[0]), f"{text}; left out", ("operator_types",))
-    return None if moved.all() else frame[~moved].reset_index(drop=True)
+    odd = frame["type"].str.fullmatch(_NUMBER).fillna(False).to_numpy(bool) if "type" in frame else moved & False
+    file, whole = rank.relative(rank.tables["operator_types"].paths[0]), ~(moved | odd)
+    for rows, why in (
+        (moved, "have calls, means and totals that cannot be: cells were moved"),
+        (odd, "have a number in place of their operator's type"),
+    ):
+        if rows.any():
+            rank.note(file, f"{int(rows.sum())} of {len(frame)} rows {why}; left out", ("operator_types",))
+    return frame[whole].reset_index(drop=True) if whole.any() else None
 
 
 def _apart(frame: Any) -> Mask:
