@@ -17,7 +17,6 @@ from advisor.facts.step.steps import steady
 from advisor.facts.step.times import STEPS
 from advisor.model import COLLECTION, Fact, Source, Subject
 from advisor.sources.base import Rank
-from advisor.sources.headings import beginning_of, headings_of
 
 KINDS = (
     kind("collection.unparsed_ranks", "count", "collection", "ranks with raw data that nothing has parsed (S53)"),
@@ -72,8 +71,11 @@ def measure(run: Run, facts: FactSet) -> Iterator[Fact]:
     _tell_lost_steps(run)
     brought = [set(rank.tables) - {table for p in rank.problems for table in p.lost} for rank in profile.ranks]
     yield from fact("collection.tables", COLLECTION, tuple(sorted(set.intersection(*brought))) if brought else ())
+    recordings = run.each(RECORDING)
     for rank, own in zip(profile.ranks, brought, strict=True):
-        yield from fact("rank.tables", Subject("rank", str(rank.rank), (rank.rank,)), tuple(sorted(_named(rank, own))))
+        columns = recordings[rank.rank].columns if rank.rank in recordings else ()
+        named = _named(rank, own, [column for column in columns if column.partition("/")[0] in own])
+        yield from fact("rank.tables", Subject("rank", str(rank.rank), (rank.rank,)), tuple(sorted(named)))
     recorded = sum(len(rank.problems) for rank in profile.ranks) + len(profile.problems)
     yield from fact("collection.problem_count", COLLECTION, recorded)
     yield from fact("collection.bytes_per_rank", COLLECTION, max(map(_bytes, profile.ranks), default=None))
@@ -86,26 +88,15 @@ _POORER = ("kernels.tasks", "kernels.timelines", "kernels.opprof")
 """Readers of kernels from files that name them otherwise, or do not list all: another table than the profiler's own."""
 
 
-_PARTS = {
-    "steps": ("step", "computing_us", "exposed_us", "overlapped_us", "free_us"),
-    "step_phases": ("step", "total_us", "interval_us", "fp_bp_us", "tail_us"),
-    "kernels": ("step",),
-    "operator_types": ("count", "total_us"),
-}
-"""Columns that tell steps apart, or add up: without one the others are told otherwise."""
-
-
-def _named(rank: Rank, tables: Iterable[str]) -> Iterator[str]:
-    """The tables, with what some of them are not the same without: these columns, and the files where one is read from
+def _named(rank: Rank, tables: Iterable[str], columns: Iterable[str]) -> Iterator[str]:
+    """The tables, with what some of them are not the same without: columns, and the files where one is read from
     several kinds."""
+    yield from columns
     for table in tables:
         reference = rank.tables[table]
         yield reference.reader if reference.reader in _POORER else table
         kinds = {re.sub(r"[0-9]+", "#", path.name) for path in reference.paths}
         yield from (f"{table}/{kind}" for kind in kinds if len(kinds) > 1)
-        if parts := _PARTS.get(table, ()):
-            found = headings_of(table, beginning_of(reference.paths[0]))
-            yield from (f"{table}/{column}" for column in parts if column in found)
 
 
 def _tell_lost_steps(run: Run) -> None:

@@ -42,3 +42,15 @@ def test_what_one_rank_holds_up_is_not_what_all_of_them_wait_for(tmp_path):
     gained = run.mean_us - simulate(replace(scenario, faults=())).mean_us
     after = [f.saving.after_others_us for f in found.values() if f.saving and f.saving.after_others_us]
     assert sum(after) == pytest.approx(gained, rel=0.2)
+
+
+def test_stages_that_a_slow_link_hides_are_told_with_what_they_give_behind_it(tmp_path):
+    """While all wait for the link nobody waits for the longest stage; once it is mended everybody does."""
+    faults = (Fault("stage_imbalance", 1, 0.5), Fault("slow_link", (2, 3), 150.0))
+    scenario = replace(STAGES, data=1, layers=4, faults=faults)
+    run, found = judged(scenario, tmp_path)
+    mended = simulate(replace(scenario, faults=faults[:1])).step_us
+    even = simulate(replace(scenario, faults=())).step_us * 18 / 16  # the longest stage has two layers more
+    told, link = found["CLUS060"], found["COMM040"]
+    assert link.saving is not None and link.saving.us == pytest.approx(run.step_us - mended, rel=0.2)
+    assert told.saving is not None and told.saving.after_others_us == pytest.approx(mended - even, rel=0.3)

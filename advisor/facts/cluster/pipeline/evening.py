@@ -11,6 +11,7 @@ import numpy as np
 from advisor.facts.base import FactSet, Family, Run, computed, fact, kind
 from advisor.facts.cluster.accounts import accounts
 from advisor.facts.cluster.lateness import Lateness, latenesses
+from advisor.facts.cluster.link_gain import shortened
 from advisor.facts.cluster.pipeline.stages import (
     OF_LAYERS,
     WORK,
@@ -25,6 +26,7 @@ from advisor.facts.cluster.pipeline.stages import (
 )
 from advisor.facts.cluster.replay import Change, corrections, gain, model
 from advisor.facts.collectives.exchanges import EXCHANGES
+from advisor.facts.collectives.link_speed import links_of, slow_link
 from advisor.facts.collectives.parallelism import partition
 from advisor.facts.collectives.schedule import Evened, evened, pipeline_us
 from advisor.facts.device.course import COURSE
@@ -90,8 +92,10 @@ KINDS = (
          needs=_NEEDS),
     kind("stage.saving_share", "ratio", "stage", "the same as a share of the step", needs=_NEEDS),
     kind("stage.after_late_us", "us", "stage",
-         "what the step gains by even stages once no rank is late: while all wait for a rank, nobody waits for a stage",
-         formula="replay with late ranks and stages put right, bounded as stage.saving_us − with late ranks alone",
+         "what the step gains by even stages once no rank is late and no link slow: while all wait for one of these, "
+         "nobody waits for a stage",
+         formula="replay with late ranks, slow links and stages put right, bounded as stage.saving_us − without the "
+                 "stages",
          needs=_NEEDS),
     kind("stage.after_late_share", "ratio", "stage", "the same as a share of the step", needs=_NEEDS),
     kind("pipeline.micro_batches", "count", "run", "micro-batches per step, from the receives of a rank",
@@ -178,7 +182,7 @@ def measure(run: Run, facts: FactSet) -> Iterator[Fact]:
         if micro and all(each.layers for each in even):
             # what no whole layer evens out, the others wait for in any schedule
             stays = pipeline_us(given, _fitting(micro, [one.work for one in found], step)) - gained
-    behind = _behind_late(run)
+    behind = _behind_others(run)
     furthest = max(stage.given - target for stage, target in zip(found, targets, strict=True))
     for stage, after in zip(found, even, strict=True):
         subject, target = Subject("stage", str(stage.index), stage.ranks), after.work
@@ -316,18 +320,23 @@ def together(late: Mapping[int, Change], evened: Mapping[int, Change]) -> dict[i
     return {**late, **both}
 
 
-def _behind_late(run: Run) -> float | None:
-    """Microseconds a step gains by even stages once nobody is late any more: while all wait for one rank, nobody waits
-    for a stage. None without a replay, or where nobody knows what a rank is late from."""
+def _behind_others(run: Run) -> float | None:
+    """Microseconds a step gains by even stages once nobody is late any more and no link slow: while all wait for one
+    of these, nobody waits for a stage. None without a replay, or where nobody knows what a rank is late from."""
     step, evened = model(run), evened_stages(run)
-    late = [entry for entry in latenesses(run).values() if entry.late_us > 0 and entry.cause != "unknown"]
-    repaired = corrections(run, late) if late else None
-    if step is None or evened is None or repaired is None or not set(evened) <= set(step.chains):
+    if step is None or evened is None or not set(evened) <= set(step.chains):
         return None
-    alone, both = gain(step, repaired), gain(step, together(repaired, evened), moved_transfers(run))
+    late = [entry for entry in latenesses(run).values() if entry.late_us > 0 and entry.cause != "unknown"]
+    slow = [link for link in links_of(run).values() if link.ratio is not None and link.ratio < slow_link()]
+    repaired, shorter = corrections(run, late) if late else {}, shortened(run, step, slow) if slow else {}
+    if repaired is None or not (repaired or shorter):
+        return None
+    moved = moved_transfers(run)
+    pure = {number: min(us.get(number, np.inf) for us in (shorter, moved)) for number in shorter.keys() | moved.keys()}
+    alone, both = gain(step, repaired, shorter), gain(step, together(repaired, evened), pure)
     if alone is None or both is None:
         return None
-    room = room_for_evening(run, slow_among(late))
+    room = None if shorter else room_for_evening(run, slow_among(late))
     return max((both if room is None else min(both, room)) - alone, 0.0)
 
 

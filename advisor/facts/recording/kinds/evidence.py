@@ -47,6 +47,8 @@ class Recording:
     """A kernel that only inference launches."""
     server: str = ""
     """The rank's folder, where a serving engine named it."""
+    columns: tuple[str, ...] = ()
+    """Of tables that are not the same without them, the columns that tell steps apart or add up: "steps/step"."""
     exchanges: bool = False
     """Whether ranks reduce something together, as gradients are."""
     only_exchanges: bool = False
@@ -149,8 +151,26 @@ def reduce(rank: Rank) -> Recording | None:
     if trace is not None:
         told |= _of_trace(rank, trace, kernels, timeline, told)
     told |= _of_iterations(rank, timeline, told["marks"])
+    told["columns"] = tuple(_columns(rank, kernels))
     told["offline"] = min(filter(told_by("inference_host"), _calls(rank, trace)), default="")
     return Recording(**told)
+
+
+_PARTS = {
+    "steps": ("step", "computing_us", "exposed_us", "overlapped_us", "free_us"),
+    "step_phases": ("step", "total_us", "interval_us", "fp_bp_us", "tail_us"),
+    "operator_types": ("count", "total_us"),
+}
+"""Columns without which the others of a table are told otherwise."""
+
+
+def _columns(rank: Rank, kernels: Kernels | None) -> Iterator[str]:
+    for table, parts in _PARTS.items():
+        frame = rank.read(table) if rank.has(table) else None
+        if frame is not None:
+            yield from (f"{table}/{column}" for column in parts if column in frame and frame[column].notna().any())
+    if kernels is not None and any(kernels.steps):
+        yield "kernels/step"
 
 
 def _folders(rank: Rank) -> Iterator[str]:
