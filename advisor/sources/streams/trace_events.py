@@ -129,7 +129,7 @@ def nanoseconds(texts: Sequence[Any]) -> Ints:
 
 def _of_one_width(texts: npt.NDArray[np.uint8]) -> Ints:
     """Nanoseconds of texts that are equally long, a row each."""
-    digits = texts[:, 1:-1] if texts[:1, :1] == _QUOTE else texts
+    digits = texts[:, 1:-1] if (texts[:1, :1] == _QUOTE).any() else texts
     point = next(iter(np.flatnonzero(digits[:1] == _POINT)), digits.shape[1])
     decimals = digits[:, point + 1 :]
     least = len(_PLACES) - (_DECIMALS - decimals.shape[1])  # the last digit's place

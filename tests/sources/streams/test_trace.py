@@ -228,6 +228,7 @@ def test_what_is_no_timeline_is_told(tmp_path: Path, data: bytes) -> None:
         (b'"1.5"', 1500),
         (b'"x"', -1),
         (b"null", -1),
+        (b"", -1),
         (b"9" * 1_000_000, -1),
         (b"1e9999999", -1),
     ],
