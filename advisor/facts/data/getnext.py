@@ -20,7 +20,7 @@ from advisor.sources.base import Rank
 
 _GETNEXT = re.compile(r"(?i)(?:^|[/_-])(?:dynamic)?get_?next")
 HEAVY = limit("loaders", "heavy")
-"""Part of a step that a fetch must last to have waited."""
+"""Part of a step that a wait for a batch lasts where its loader is behind: handing one over takes time as well."""
 SETTLED = int(limit("queueing", "drained"))
 """Fewer fetches in a row that need not wait are chance."""
 _DEVICE_CORES = re.compile(r"(?i)ai_?core|vector|mix|ai_cpu_cube|cube")

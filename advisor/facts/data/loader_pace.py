@@ -14,15 +14,13 @@ import numpy as np
 from advisor.basics.arrays import Floats, Mask
 from advisor.facts.base import Run
 from advisor.facts.cluster.accounts import accounts
-from advisor.facts.data.getnext import GET_NEXT, GetNext
+from advisor.facts.data.getnext import GET_NEXT, HEAVY, GetNext
 from advisor.facts.host.pace import AHEAD, PIPELINE, slow_hosts
 from advisor.facts.host.timeline import IDLE, LONG_US
 from advisor.knowledge.measuring import limit
 
 IN_HAND = int(limit("loaders", "in_hand"))
 """Batches that are asked for ahead, at least."""
-HEAVY = limit("loaders", "heavy")
-"""Part of a step that a wait must last for the loader to be behind: handing a batch over takes time as well."""
 
 
 def pace_share(run: Run) -> float | None:

@@ -107,7 +107,7 @@ def are_all(rank: Rank, kernels: Kernels, communication: Mask) -> bool:
     """Whether the step table, which has seen every kernel, tells of as much computing as these do: however few they
     are, there were no others."""
     computing = (kernels.start >= 0) & ~communication
-    held, _ = _share_of_steps(rank, kernels, computing) if rank.has("steps") else _UNTOLD
+    held, _ = _share(rank, "steps", kernels, computing)
     return abs(held - 1) <= section("witness")["computing_share"]
 
 
@@ -116,11 +116,11 @@ def held_computing(rank: Rank, kernels: Kernels, communication: Mask) -> float:
     own sum in the timeline; infinite where they lack no more of it than writers differ by. Whoever has seen them all
     counts, and the difference is noted once."""
     computing, limits = (kernels.start >= 0) & ~communication, section("witness")
-    for table, share, doubt in (
-        ("steps", _share_of_steps, " of the same steps: rows are missing, or these are other steps"),
-        ("trace", _share_of_timeline, ": rows are missing"),
+    for table, doubt in (
+        ("steps", " of the same steps: rows are missing, or these are other steps"),
+        ("trace", ": rows are missing"),
     ):
-        held, steps = share(rank, kernels, computing) if rank.has(table) else _UNTOLD
+        held, steps = _share(rank, table, kernels, computing)
         if held < 1 - limits["computing_share"]:
             file, witness = rank.relative(rank.tables["kernels"].paths[0]), rank.tables[table].paths[0].name
             text = f"holds {show(held, 'ratio')} of the computing time that {witness} tells{doubt}"
@@ -130,6 +130,14 @@ def held_computing(rank: Rank, kernels: Kernels, communication: Mask) -> float:
             rank.note(file, f"{text}; {unjudged} judged from the rest")
             return held * steps
     return np.inf
+
+
+def _share(rank: Rank, table: str, kernels: Kernels, computing: Mask) -> tuple[float, int]:
+    """What the computing kernels hold of the computing time that the table tells, and of how many steps; worked out
+    once a rank, from interval unions over all kernels."""
+    told = _share_of_steps if table == "steps" else _share_of_timeline
+    share = rank.once(told, lambda: told(rank, kernels, computing)) if rank.has(table) else None
+    return share or _UNTOLD
 
 
 def _share_of_timeline(rank: Rank, kernels: Kernels, computing: Mask) -> tuple[float, int]:

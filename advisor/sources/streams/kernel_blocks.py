@@ -139,7 +139,7 @@ def _headings(line: bytes) -> list[str]:
 def _blocks(path: Path, line: bytes, positions: Mapping[str, int], note: Note) -> Iterator[pl.DataFrame]:
     if not positions:
         raise _Untrusted
-    headings = _headings(line)
+    headings = [heading.strip() for heading in _headings(line)]
     width = len(headings)
     handed = False
     bad_starts = holes = wide = waits = 0
