@@ -54,6 +54,15 @@ def test_times_keep_every_digit(tmp_path: Path) -> None:
     assert rank.problems == []
 
 
+def test_tasks_that_no_core_ran_are_no_kernels_that_were_lost(tmp_path: Path) -> None:
+    """msprof notes tasks without name and type, one nanosecond below nothing; a kernel without a length is a loss."""
+    task = "1,7,2,N/A,N/A,N/A,UNKNOWN,1700000000000100.125\t,-0.001,0,0,N/A,N/A,N/A,N/A,N/A,N/A,N/A"
+    found, rank = load(tmp_path, task, row(), row(start="1700000000000900"))
+    assert len(found) == 2 and found.left_out == 0 and rank.problems == []
+    _, rank = load(tmp_path, task.replace("UNKNOWN", "AI_CORE"), row(), row(start="1700000000000900"))
+    assert any("1 kernels without a usable duration" in p.problem for p in rank.problems)
+
+
 def test_kernels_that_stand_twice_are_counted_though_another_lies_between(tmp_path: Path) -> None:
     """Two kernels may start at once, on two streams; the one that stands there again need not follow itself."""
     found, _ = load(tmp_path, row("a"), row("b"), row("a"), row("c"))
