@@ -496,6 +496,13 @@ KINDS = (
         needs="kernels",
     ),
     kind(
+        "operator_type.loss_share",
+        "ratio",
+        _TYPE,
+        "conversions: part of its time on what a loss is computed from in float32, and on its gradient",
+        needs="kernels",
+    ),
+    kind(
         "operator_type.update_share", "ratio", _TYPE, "part of its time in kernels that update weights", needs="kernels"
     ),
     kind(

@@ -28,6 +28,7 @@ _ATTENTION = re.compile(
 )
 _BATCHED = re.compile(r"Batch_?Mat_?Mul", re.IGNORECASE)
 _SOFTMAX = re.compile(r"^(aclnn)?(Masked|Scaled|ScaledMasked)?Softmax(V\d+)?$", re.IGNORECASE)
+_LOSS = re.compile(r"Log_?Softmax|Cross_?Entropy|NLL_?Loss", re.IGNORECASE)
 _BESIDE = re.compile(r"^(aclnn)?(\w*Softmax(V\d+)?(Grad\w*)?|Drop_?Out\w*|(Inplace)?Masked_?Fill\w*)$", re.IGNORECASE)
 _RANDOM = re.compile(
     r"^(aclnn)?(Inplace)?(Stateless)?(Drop_?Out_?Gen_?Mask|Bernoulli|Random_?(Normal|Uniform|Choice)|Truncated_?Normal|"
@@ -113,6 +114,11 @@ def shapes(text: str) -> tuple[tuple[int, ...], ...] | None:
 def is_conversion(kind: str) -> bool:
     """Whether the type only changes layout or data type."""
     return kind.lower() in _CONVERSIONS
+
+
+def is_loss(kind: str) -> bool:
+    """Whether the type is a loss over classes or words, a part of one, or its gradient."""
+    return bool(_LOSS.search(kind))
 
 
 def is_relayout(kind: str) -> bool:

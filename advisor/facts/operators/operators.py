@@ -219,6 +219,10 @@ def _type_facts(
         yield from fact(
             "operator_type.fusible_share", subject, fusible / us if fusible else None, *source, samples=samples
         )
+        of_loss = sum(row.loss_us for row in rows.values())
+        yield from fact(
+            "operator_type.loss_share", subject, of_loss / us if of_loss else None, *source, samples=samples
+        )
         alone = [scales[r].per_step(rows[r].alone_us) for r in timed if r in rows]
         exposed = sum(alone) / len(timed) if timed else None  # ranks with statistics only do not know
         yield from fact("operator_type.exposed_us", subject, exposed, *source, samples=samples)

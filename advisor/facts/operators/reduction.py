@@ -40,6 +40,7 @@ from advisor.facts.operators.patterns import (
 )
 from advisor.facts.operators.shapes.backward import Backward, Call, backward_of
 from advisor.facts.operators.shapes.flops import SlowCase, slow_case
+from advisor.facts.operators.shapes.losses import is_of_loss, loss_sizes
 from advisor.facts.operators.shapes.patches import Patches, patches_of, product_of, product_speeds
 from advisor.facts.operators.shapes.work import (
     FULL,
@@ -122,6 +123,8 @@ class TypeRow:
     """Time of those of its kernels that run between the two products of an attention that is not fused."""
     fusible_us: float = 0.0
     """Time of those of its kernels that stand in runs of small ones."""
+    loss_us: float = 0.0
+    """Time of those of its kernels that convert what a loss is computed from, or its gradient."""
     gating: Floats | None = None
     """Calls a step that the next kernel multiplies with something, of an activation; None where no order tells."""
     longest: tuple[LongCall, ...] = ()
@@ -239,6 +242,7 @@ def reduce(rank: Rank) -> Operators | None:
     gates = gating(timeline)
     gated = None if gates is None else sums(cell[gates], None, len(types) * steps).reshape(shape)
     carries = bandwidth(str(rank.info.get("npu") or ""))
+    sizes = loss_sizes(kernels.signatures)
     rows = {
         types[t]: replace(
             _row(
@@ -246,6 +250,7 @@ def reduce(rank: Rank) -> Operators | None:
                 neighbours.get(t), carries,
             ),
             update_us=float(updated[t]), attention_us=float(attended[t]), fusible_us=float(fusible[t]),
+            loss_us=sum(float(by_signature[1][s]) for s in members[t] if is_of_loss(kernels.signatures[s], sizes)),
             gating=None if gated is None or not activation(types[t]) else gated[t],
             backward=backward_of(types[t], attends),
             longest=tuple(longest.get(t, ())), aicpu_longest=tuple(on_aicpu.get(t, ())),
