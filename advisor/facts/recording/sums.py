@@ -11,6 +11,7 @@ from advisor.basics.intervals import measure, union
 from advisor.basics.units import show
 from advisor.facts.recording.limits import section
 from advisor.sources.base import Rank
+from advisor.sources.streams.binaries import type_of_binary
 from advisor.sources.streams.kernels import load_kernels
 from advisor.sources.streams.rank_trace import load_trace
 
@@ -196,7 +197,8 @@ _NUMBER = r"[-+]?\d+(\.\d+)?"
 
 
 def statistic_of(rank: Rank) -> Any:
-    """The statistic by type of operator without rows whose cells were moved, None where nothing is left: a total that
+    """The statistic by type of operator, which kernels called by their binaries count for as well (several rows may be
+    of one type), without rows whose cells were moved, None where nothing is left: a total that
     its number of calls and their mean do not make, and a number of calls that is no whole one, or a mean that is not
     between the shortest and the longest call; a number in place of the type. They are told."""
     return rank.once(statistic_of, lambda: _statistic(rank)) if rank.has("operator_types") else None
@@ -211,6 +213,8 @@ def operators_of(rank: Rank, table: str) -> Any:
 
 def _statistic(rank: Rank) -> Any:
     frame = rank.read("operator_types")
+    if frame is not None and "type" in frame:
+        frame = frame.assign(type=frame["type"].map(type_of_binary, na_action="ignore"))
     if frame is None or ("steps" in frame and (frame["steps"] == 1).any()):
         return frame
     count, mean, low, high = (
