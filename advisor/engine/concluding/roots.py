@@ -161,8 +161,9 @@ class _Symptoms:
 
     def of(self, cause: Subject, verdict: str, relation: str) -> Sequence[int]:
         """Places, ascending, of the findings of this verdict that stand in the relation to the cause."""
-        if relation == "same":
-            return self._by.get(("same", verdict, cause.kind, cause.id), ())
+        if relation == "same":  # told of several ranks together, it is about each of them
+            names = {cause.id, *map(str, cause.ranks)} if cause.kind == "rank" else {cause.id}
+            return sorted(place for name in names for place in self._by.get(("same", verdict, cause.kind, name), ()))
         if relation == "named":
             return sorted({place for rank in cause.ranks for place in self._by.get(("rank", verdict, rank), ())})
         if relation == "overlapping" and cause.kind != "run" and cause.ranks:

@@ -109,6 +109,21 @@ def test_two_causes_that_explain_each_other_leave_one_root():
     assert found["B"].role is Role.ROOT_CAUSE and found["A"].role is Role.SYMPTOM
 
 
+def test_what_is_told_of_several_ranks_is_about_each_of_them():
+    """Copies of one host's cards are slow: that its hosts only wait for them is no cause beside, of whichever of its
+    ranks either is told."""
+    group = (4, 5, 6, 7)
+    copies, host = (
+        finding(rule, verdict, subject=Subject("rank", one, ranks))
+        for rule, verdict, one, ranks in (("COPY", "copies", "7", group), ("HOST", "hosts", "4", group))
+    )
+    elsewhere = finding("HOST", "hosts", subject=Subject("rank", "2", (2,)))
+    found = assign_roles([copies, host, elsewhere], {"COPY": (("hosts", "same"),)}, {"COPY": "cause", "HOST": "cause"})
+    assert {f.subject.id: f.role for f in found} == {
+        "7": Role.ROOT_CAUSE, "4": Role.SYMPTOM, "2": Role.ROOT_CAUSE,
+    }  # fmt: skip
+
+
 def test_one_verdict_about_one_subject_is_one_finding():
     """Eight processes that see the same slow map, or two rules that agree, make one finding about all ranks."""
     merged = merge([finding("A", "v", subject=Subject("pipeline_op", "Map(1)", (rank,))) for rank in range(3)])
