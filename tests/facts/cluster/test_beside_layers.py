@@ -64,3 +64,9 @@ def test_a_head_is_named_by_its_own_shapes():
     own = Course(*step, {layers: (96.0, 310.0), head: (12.0, 450.0)})
     other = Course(*step, {layers: (96.0, 310.0)})
     assert with_shapes("MatMulV3", own, other, 1.0) == f"MatMulV3 ({head[1]})"
+
+
+def test_what_a_slow_card_of_the_stage_costs_is_no_gain_of_the_stage(tmp_path):
+    """Its head is as small as any model's; with one slow card in the stage, all that stage sheds looks like a gain."""
+    _, found = _judged((Fault("head", 3, 0.2), Fault("slow_compute", 6, 1.4)), tmp_path, replace(STAGES, data=2))
+    assert "CLUS062" not in found and "CLUS010" in found
