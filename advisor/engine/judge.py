@@ -129,6 +129,7 @@ def decide(
         members_of(done.findings, together),
         {(r.id, e.verdict) for r in rules.rules for e in r.explains if e.apart},
         owned,
+        {(r.id, other) for r in rules.rules for e in r.explains for other in e.but},
     )
     return Verdicts(findings, done.checks(), name, problems + done.problems)
 

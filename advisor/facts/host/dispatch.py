@@ -73,6 +73,13 @@ KINDS = (
         "the same, without what is idle before the first kernel of a step: there the host did other work",
         needs="trace",
     ),
+    kind(
+        "dispatch.starved_behind_us",
+        "us",
+        _BOTH,
+        "the same, before kernels that follow a launch more than 1 ms late, until the host is ahead again",
+        needs="trace",
+    ),
     kind("dispatch.starved_idle_share", "ratio", _ALL, "the same, share of the step's window", needs="trace"),
     kind("dispatch.starved_idle_each_us", "us", _BOTH, "the same for each kernel that was launched", needs="trace"),
     kind(
@@ -123,6 +130,7 @@ class Launches:
     starved: Floats
     starved_idle_us: Floats
     starved_inside_us: Floats
+    starved_behind_us: Floats
     stall_us: Floats
     queued_idle_us: Floats
     lead_median_us: Floats
@@ -179,6 +187,7 @@ def reduce(rank: Rank) -> Launches | None:
     late = interval[starved[in_turn][1:]]
     steps = len(linked.names)
     inside = starved & ~_first_of_each(step, linked.start)
+    behind = starved & _catching_up(linked.start, stall, ahead)
     return Launches(
         linked.names,
         linked.lengths_us,
@@ -186,6 +195,7 @@ def reduce(rank: Rank) -> Launches | None:
         sums(step[dry], None, steps),
         sums(step[starved], gap[starved] - turn, steps),
         sums(step[inside], gap[inside] - turn, steps),
+        sums(step[behind], gap[behind] - turn, steps),
         sums(step[stall], gap[stall], steps),
         sums(step[~dry], gap[~dry], steps),
         np.array([np.median(lead[step == i]) if (step == i).any() else np.nan for i in range(steps)]),
@@ -203,6 +213,16 @@ def _first_of_each(step: Ints, start: Ints) -> Mask:
     in_turn = np.lexsort((start, step))
     result = np.zeros(step.size, bool)
     result[in_turn[beginnings(step[in_turn])]] = True
+    return result
+
+
+def _catching_up(start: Ints, stall: Mask, ahead: Mask) -> Mask:
+    """The kernels that follow a stall before one that was launched ahead: what holds the host up emptied the queue."""
+    in_turn = np.argsort(start, kind="stable")
+    place = np.arange(start.size)
+    stalled, caught = (np.maximum.accumulate(np.where(told[in_turn], place, -1)) for told in (stall, ahead))
+    result = np.zeros(start.size, bool)
+    result[in_turn] = stalled > caught
     return result
 
 
@@ -315,6 +335,7 @@ def measure(run: Run, facts: FactSet) -> Iterator[Fact]:
             "dispatch.lead_high_us": links.lead[2],
             "dispatch.starved_idle_us": per.per_step(links.starved_idle_us),
             "dispatch.starved_inside_us": per.per_step(links.starved_inside_us),
+            "dispatch.starved_behind_us": per.per_step(links.starved_behind_us),
             "dispatch.stall_us": per.per_step(links.stall_us),
             "dispatch.queued_idle_us": per.per_step(links.queued_idle_us),
             "dispatch.kernel_us": links.kernel_us, "dispatch.linked_count": linked,

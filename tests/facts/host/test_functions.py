@@ -116,3 +116,24 @@ def test_garbage_and_functions_are_two_losses_of_one_verdict(tmp_path: Path) -> 
     assert found.saving is not None and found.saving.us == pytest.approx(9000, rel=0.01)
     assert "garbage" in found.message.en and "while the host is in log" in found.message.en
     assert {remedy.id for remedy in found.remedies} >= {"tune-garbage-collection", "take-work-off-the-path"}
+
+
+def test_a_function_and_values_read_one_after_the_other_have_their_own_time(tmp_path: Path) -> None:
+    """The loop copies for 9 ms before each step, and within it reads four values in a row: two causes, two gains."""
+    wait = "AscendCL@aclrtSynchronizeStream"
+    reads = [(wait, 8), ("aten::item", 500)] * 4
+    folder = loop(tmp_path, ("aten::copy_", 9000), within=reads)
+    facts = facts_of(folder)
+    assert facts.number("timeline.gap_owner_us", RUN) == pytest.approx(9000, rel=0.01)
+    assert facts.number("timeline.synchronised_us", RUN) == pytest.approx(2032, rel=0.01)
+    (copying,) = told(folder, "SCHED023")
+    assert copying.saving is not None and copying.saving.us == pytest.approx(9000, rel=0.01)
+    assert "other places" not in copying.message.en
+
+
+def test_a_long_row_of_values_is_waiting_and_no_other_work(tmp_path: Path) -> None:
+    """Where all that the host does in a stretch is reading one value after the other, that is what is told of it."""
+    wait = "AscendCL@aclrtSynchronizeStream"
+    facts = facts_of(loop(tmp_path, within=[(wait, 8), ("aten::item", 500)] * 8))
+    whole, waits = (facts.number(f"timeline.gap_owner_{name}", RUN) for name in ("us", "waits_us"))
+    assert whole == waits == pytest.approx(4000, rel=0.02)
