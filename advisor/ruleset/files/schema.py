@@ -140,8 +140,8 @@ class ExplainsModel(Model):
     )
     but: list[str] = Field(
         default_factory=list,
-        description="rules of that verdict that it does not explain: they measure idle stretches of another kind, short "
-        "ones behind late launches say, which stay when a long one is gone",
+        description="rules of that verdict that it does not explain: they measure idle stretches of another kind, "
+        "short ones behind late launches say, which stay when a long one is gone",
     )
 
 
