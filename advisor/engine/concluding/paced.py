@@ -10,23 +10,25 @@ from dataclasses import replace
 
 from advisor.basics.units import show
 from advisor.facts.base import FactSet
-from advisor.knowledge.verdicts import is_of_loading
+from advisor.knowledge.verdicts import is_of_loading, is_of_the_loop
 from advisor.knowledge.words import both
 from advisor.model import RUN, Confidence, Direction, Finding, Subject
 
 _ELSEWHERE = (Direction.COMPUTATION, Direction.COMMUNICATION)
-"""Where a step loses what a loader takes back; what the host does may be the loading itself."""
+"""Where a step loses what a loader takes back; of what the host does, only what the loop itself does: the rest may be
+the loading."""
 
 
 def at_the_loaders_pace(findings: Sequence[Finding], facts: FactSet) -> list[Finding]:
-    """The findings with what they give alone, where one of them certainly is that batches come late."""
+    """The findings with what they give alone, where one of them is that batches come late: certainly, or what else is
+    found is as doubtful."""
     held = facts.number("loaders.held_share", RUN) or 0.0
-    behind = any(
-        is_of_loading(f.verdict) and f.saving is not None and f.confidence is not Confidence.LOW for f in findings
-    )
-    if not held or not behind or not any(_is_held(f) for f in findings):
+    behind = [f.confidence for f in findings if is_of_loading(f.verdict) and f.saving is not None]
+    certain = any(confidence is not Confidence.LOW for confidence in behind)
+    taken = [_is_held(f) and (certain or f.confidence is Confidence.LOW) for f in findings]
+    if not held or not behind or not any(taken):
         return list(findings)
-    return [_held(f, held) if _is_held(f) else _no_event(f) for f in findings]
+    return [_held(f, held) if less else _no_event(f) for f, less in zip(findings, taken, strict=True)]
 
 
 def among_late_ranks(findings: Sequence[Finding], facts: FactSet) -> list[Finding]:
@@ -73,7 +75,7 @@ def taken_back(chosen: Sequence[Finding], gained_us: float) -> float:
 def _is_held(finding: Finding) -> bool:
     saving = finding.saving
     return (
-        finding.direction in _ELSEWHERE
+        (finding.direction in _ELSEWHERE or is_of_the_loop(finding.verdict))
         and not is_of_loading(finding.verdict)
         and saving is not None
         and not saving.lone_step

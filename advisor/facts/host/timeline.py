@@ -256,6 +256,8 @@ class Idle:
     synchronised_us: Floats | None = None
     loader_within_us: Floats | None = None
     """The part of `loader_us` between kernels of the step."""
+    fetches_ahead: bool = False
+    """Whether the loop's batches are fetched ahead, beside it."""
     functions: tuple[Function, ...] = ()
     """Functions of the host in which it idles."""
     owners: tuple[Function, ...] = ()
@@ -311,6 +313,7 @@ def reduce(rank: Rank) -> Idle | None:
         None if trace is None else felt_drop(trace, timeline),
         None if trace is None else synchronised_us(trace, start, end, step, steps, LONG_US),
         None if waits is None else waits.within_us,
+        waits is not None and waits.ahead,
         _functions(trace, owners, gaps, (start, end, step), windows.end),
         _owners(trace, gaps, (start, end, step), windows.end),
         sums(step[awaiting], length[awaiting], steps),
@@ -362,6 +365,7 @@ def _from_lanes(rank: Rank) -> Idle | None:
         clock_of(trace, running), found.sources,
         synchronised_us=synchronised_us(trace, start, end, step, steps, LONG_US),
         loader_within_us=None if waits is None else waits.within_us,
+        fetches_ahead=waits is not None and waits.ahead,
         functions=_functions(trace, owners, gaps, (start, end, step), last),
         owners=_owners(trace, gaps, (start, end, step), last),
         awaiting_us=sums(step[awaiting], length[awaiting], steps), rated_mhz=core_clock(rank)[1] or None,

@@ -38,6 +38,23 @@ def test_a_loader_takes_back_what_a_slow_card_gives():
     assert (times["F2"], times["F1"], times["F1,F2"]) == pytest.approx((940.0, 910.0, 760.0))
 
 
+@pytest.mark.parametrize(
+    ("verdict", "us"),
+    [("dynamic-shape-recompilation", 60.0), ("host-dispatch-bound", 60.0), ("device-idle-gaps", 60.0),
+     ("cpu-contention", 150.0), ("data-sending-bottleneck", 150.0)],
+)  # fmt: skip
+def test_a_loader_takes_back_what_the_loop_itself_gives(verdict, us):
+    """What compiles or launches late runs beside the workers; processors that others use may be theirs."""
+    _, host = at_the_loaders_pace([LOADER, _finding(2, verdict, Direction.SCHEDULING, 150.0)], FACTS)
+    assert host.saving.us == pytest.approx(us)
+
+
+def test_a_doubtful_loader_takes_back_what_is_as_doubtful():
+    """One damaged file makes both uncertain: then too, the one holds the other."""
+    loader, card = (replace(f, confidence=Confidence.LOW) for f in (LOADER, CARD))
+    assert at_the_loaders_pace([loader, card], FACTS)[1].saving.us == pytest.approx(60.0)
+
+
 def test_without_a_loader_that_is_certainly_behind_nothing_is_taken_back():
     """Nor are events of one step, which no later batch can eat."""
     doubtful = replace(LOADER, confidence=Confidence.LOW)
