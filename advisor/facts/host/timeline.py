@@ -118,6 +118,13 @@ KINDS = (
         formula="mean over steps of the highest rank's lesser of collecting and idling",
         needs="trace",
     ),
+    kind(
+        "timeline.gc_own_us",
+        "us",
+        "rank",
+        "idle time per step in which one of those ranks collects that alone do so: the others wait for it",
+        needs="trace",
+    ),
     kind("timeline.gc_ranks", "text", "run", "the ranks that wait for it, where others hardly do", needs="trace"),
     kind("timeline.gc_stall_share", "ratio", "run", "the same, share of the step", needs="trace"),
     kind(
@@ -557,8 +564,11 @@ def _stall_facts(
                 means = {rank: float(np.mean(each)) for rank, each in collecting.items()}
                 least = section("idle_places")["alike"] * max(means.values())
                 ranks = [rank for rank, mean in means.items() if mean >= least]
-                alone = rank_list(tuple(ranks)) if len(ranks) < len(found) else None
-                yield from fact("timeline.gc_ranks", RUN, alone, *sources, samples=len(by_step))
+                if len(ranks) < len(found):
+                    yield from fact("timeline.gc_ranks", RUN, rank_list(tuple(ranks)), *sources, samples=len(by_step))
+                    for rank in ranks:
+                        subject = Subject("rank", str(rank), (rank,))
+                        yield from fact("timeline.gc_own_us", subject, means[rank], *sources, samples=len(by_step))
 
 
 def _steady_gaps(idle: Idle, chosen: Floats) -> list[Gap]:
