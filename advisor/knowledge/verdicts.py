@@ -8,6 +8,9 @@ from functools import lru_cache
 from advisor.basics.resources import resource
 from advisor.yamlfiles.document import read_document
 
+LAUNCHES_LATE = "host-dispatch-bound"
+"""The verdict of a host that launches more slowly than its device computes."""
+
 
 @dataclass(frozen=True)
 class VerdictWord:
@@ -34,6 +37,11 @@ def is_of_loading(verdict: str) -> bool:
     """Whether such a cause makes batches come late."""
     word = verdict_words().get(verdict)
     return word is not None and word.loads
+
+
+def frees(verdict: str, holder: str) -> bool:
+    """Whether mending such a cause makes keep up what takes back other gains: `loading` or `launching`."""
+    return is_of_loading(verdict) if holder == "loading" else verdict == LAUNCHES_LATE
 
 
 def is_of_the_loop(verdict: str) -> bool:
