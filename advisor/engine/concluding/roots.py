@@ -197,6 +197,7 @@ def assign_roles(
     members: Members | None = None,
     apart: Collection[tuple[str, str]] = (),
     owned: Collection[str] = (),
+    strangers: Collection[tuple[str, str]] = (),
 ) -> list[Finding]:
     """Links causes with the symptoms they account for and gives every finding its role, in the report's order.
 
@@ -205,7 +206,8 @@ def assign_roles(
     same symptom of an operator that is of it. `heirs` are the rules that state no saving. Of a finding
     that is told of several subjects together, `members` has all of them: it accounts for the symptoms of each. `apart`
     has rules and the verdicts that they explain without losing any of the same time, `owned` those whose time was
-    measured under its owner: no other cause explains it.
+    measured under its owner: no other cause explains it; `strangers` are rules of which the first does not explain the
+    second, whatever its verdict.
     """
     ordered = sorted(
         findings, key=lambda f: (kinds.get(f.rule) != "cause", -f.weight_us, -f.severity.rank, f.rule, f.subject)
@@ -222,6 +224,7 @@ def assign_roles(
                 if suspect and i != j:
                     suspects.setdefault(j, {})[i] = None
                 fits = i != j and i not in causes[j] and ordered[j].rule not in owned and _outweighs(cause, ordered[j])
+                fits = fits and (cause.rule, ordered[j].rule) not in strangers
                 fits = fits and not _stands_alone(cause, ordered[j], kinds.get(ordered[j].rule, "cause"))
                 if fits and not _reaches(causes, i, j):
                     causes[j][i] = None

@@ -35,6 +35,15 @@ def test_a_symptom_names_its_cause_and_the_cause_its_symptom():
     assert found["SLOW"].id == "F1"
 
 
+def test_stretches_of_another_kind_stay_when_a_long_one_is_gone():
+    """Launches that come late between a function's stalls are told beside it; what else the verdict means is its."""
+    found = [finding("LONG", "idle", saving=900), finding("LATE", "dispatch", saving=500)]
+    explains = {"LONG": (("dispatch", "any"),)}
+    assert roles(found, explains)["LATE"].role is Role.SYMPTOM
+    told = {f.rule: f for f in assign_roles(found, explains, {}, strangers={("LONG", "LATE")})}
+    assert told["LATE"].role is told["LONG"].role is Role.ROOT_CAUSE
+
+
 def test_a_trifle_does_not_explain_a_serious_symptom():
     """A rank 1 % slow is no excuse for half a step of waiting."""
     found = roles([finding("COMM", "exposed"), finding("SLOW", "slow-rank", "low")], {"SLOW": (("exposed", "any"),)})
