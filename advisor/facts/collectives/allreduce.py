@@ -337,7 +337,7 @@ def measure(run: Run, facts: FactSet) -> Iterator[Fact]:
     if before and backward > 0:
         within = min(min(b.between_us for b in before) / backward, 1.0)
         yield from fact("allreduce.within_share", RUN, within, *src, samples=n)
-    last = backward / (facts.number("pipeline.micro_batches", RUN) or _micro_batches(run))
+    last = backward / forward_passes(run, facts)
     if named := [b.backward_us for b in before if b.backward_us is not None]:
         last = min(last, float(np.median(named)))
     if again is not None and again.queued_bytes:
@@ -365,8 +365,10 @@ def measure(run: Run, facts: FactSet) -> Iterator[Fact]:
     yield from fact("allreduce.hideable_us", RUN, min(found.exposed_us, max(last - hidden, saving)), *src, samples=n)
 
 
-def _micro_batches(run: Run) -> float:
-    """Forward passes for one update: gradients are whole in the last backward pass only. 1 where no names tell."""
+def forward_passes(run: Run, facts: FactSet) -> float:
+    """Of one update: gradients are whole in the last backward pass only. 1 where neither a pipeline nor names tell."""
+    if micro_batches := facts.number("pipeline.micro_batches", RUN):
+        return micro_batches
     told = [course.passes / max(course.updates, 1) for course in run.each(COURSE).values() if course.passes]
     return max(float(np.median(told)), 1.0) if told else 1.0
 
