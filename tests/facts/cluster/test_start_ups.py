@@ -27,7 +27,7 @@ SUBJECT = Subject("collective", "hcom_allReduce__1_1_1", (0, 1))
     ],
 )  # fmt: skip
 def test_it_is_what_is_told_or_what_large_messages_do_not_need(told: dict[str, float], share: float | None) -> None:
-    """Whichever is most; the recording's own large messages go before what links usually carry, and whatever they carry,
+    """Whichever is most; the recording's own large messages go before what links usually carry. Whatever they carry,
     no link moves data for longer than its own transfers took."""
     found = _share(FactSet([Fact(f"collective.{name}", SUBJECT, value) for name, value in told.items()]), SUBJECT)
     assert found == (None if share is None else pytest.approx(share))
