@@ -9,7 +9,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from benchmarks.simulator.communication_files import group_key
+from benchmarks.simulator.physics import group_key
 
 KINDS = ("allReduce", "allGather", "reduceScatter")
 PICKS = ("top1", "middle", "bottom1", "bottom2", "bottom3", "total")

@@ -18,10 +18,11 @@ MODULES = (
     "device.copies", "host.dispatch", "host.framework_calls",
     "device.memory", "operators.compilation", "collectives.parallelism",
     "data.common_waits", "collectives.communication",
-    "cluster.replay", "cluster.ranks", "cluster.slow_hosts", "cluster.steps.turns", "cluster.segments",
+    "cluster.replay", "cluster.ranks", "cluster.hosts.slow_hosts", "cluster.steps.turns", "cluster.segments",
     "cluster.steps.slow_steps", "cluster.steps.at_times", "cluster.links", "cluster.own_links",
     "cluster.pipeline.evening", "cluster.pipeline.recomputing", "cluster.pipeline.beside", "cluster.start_ups",
-    "collectives.allreduce", "collection.environment", "collectives.transfers", "operators.cores", "operators.access",
+    "collectives.allreduce", "cluster.hosts.spanning", "collection.environment", "collectives.transfers",
+    "operators.cores", "operators.access",
     "compat.mindinsight", "account.freed", "account.spending", "account.utilisation",
 )  # fmt: skip
 """Modules of `facts/` that export FAMILIES, in the order in which their measures run."""

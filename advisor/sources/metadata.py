@@ -80,7 +80,8 @@ def group_of_operation(name: str, groups: Mapping[str, tuple[int, ...]]) -> str 
     match = re.search(r"__([0-9]{1,3})_[0-9]+", name)
     if match is None:
         return None
-    found = [group for group in groups if group.isdecimal() and group.endswith(match.group(1))]
+    number = int(match.group(1))
+    found = [group for group in groups if group.isdecimal() and int(group[-3:]) == number]
     return found[0] if len(found) == 1 else None
 
 

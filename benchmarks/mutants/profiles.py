@@ -10,8 +10,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 from benchmarks.simulator import Fault, Scenario, Simulation, simulate, write_profile
-from benchmarks.simulator.communication_files import group_key
-from benchmarks.simulator.physics import transport
+from benchmarks.simulator.physics import group_key, transport
 from benchmarks.simulator.recordings import RECORDINGS
 from benchmarks.simulator.writers import write_info
 

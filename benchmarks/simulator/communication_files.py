@@ -7,20 +7,11 @@ from collections import defaultdict
 from pathlib import Path
 from typing import Any
 
-from benchmarks.simulator.physics import Op, Simulation, start_ups, transport
+from benchmarks.simulator.physics import Op, Simulation, group_key, start_ups, transport
 
 _EPOCH_US = 1_700_000_000_000_000
 _TRANSPORTS = ("RDMA", "HCCS", "PCIE", "SDMA", "SIO")
 _PACKET = 2.0e6
-
-
-def group_key(name: str) -> str:
-    """The profiler's hash of a group's name: two 32-bit polynomial hashes (29, 131) side by side."""
-    low = high = 0
-    for letter in name:
-        high = (high * 29 + ord(letter)) & 0xFFFFFFFF
-        low = (low * 131 + ord(letter)) & 0xFFFFFFFF
-    return str((high << 32) | low)
 
 
 def write_communication(run: Simulation, rank: int, output: Path) -> None:

@@ -10,6 +10,7 @@ kernels the pipeline's schedule, else how much later they are than the next, tel
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Mapping, Sequence
+from types import MappingProxyType
 
 import numpy as np
 
@@ -150,7 +151,7 @@ def joint_gain(run: Run, slow: Sequence[Lateness], *, replayed: bool = True) -> 
     gained = what_if_late(run, slow) if replayed and shown else None
     layout, late = partition(run), latenesses(run)
     if gained is not None:
-        return on_average(run, slow, min(gained, _waited_for(slow, layout))), "replay"
+        return on_average(run, slow, min(gained, _waited_for(slow, layout, _late_exposed_us(run, slow)))), "replay"
     mine = {entry.rank for entry in slow}
     compared = 0.0
     for kin in {layout.kin.get(rank) for rank in mine}:
@@ -209,11 +210,14 @@ def is_late_in(step: str, balance: Accounts, slow: Sequence[Lateness]) -> bool:
     return False
 
 
-def _waited_for(slow: Sequence[Lateness], layout: Partition) -> float:
+def _waited_for(
+    slow: Sequence[Lateness], layout: Partition, launched_late_us: Mapping[int, float] = MappingProxyType({})
+) -> float:
     """How long the peers of these ranks wait for them, microseconds a step: no more is gained by ending it. A part of
     what makes a rank late may be hidden behind its own waiting. In a pipeline's lane most of what peers do for longer
     themselves lies in its bubbles: there it does not take the place of what they wait. Late launches of several hosts
-    fall between different kernels: each waits for the others, and the peers for one after the other."""
+    fall between different kernels: each waits for the others, and the peers for one after the other. What such a host
+    launches into the background comes late as well, and is exposed on itself: rank -> `launched_late_us`."""
     if any(entry.across for entry in slow):
         return np.inf
     in_turn = all(entry.cause == "host" for entry in slow)
@@ -223,8 +227,18 @@ def _waited_for(slow: Sequence[Lateness], layout: Partition) -> float:
         waited = entry.late_us
         if waited > 0 and (layout.pipeline or 1) > 1:
             waited += sum(max(-us, 0.0) for us in entry.parts.values())
+        waited += launched_late_us.get(entry.rank, 0.0)
         longest[kin] = longest.get(kin, 0.0) + waited if in_turn else max(longest.get(kin, 0.0), waited)
     return sum(longest.values())
+
+
+def _late_exposed_us(run: Run, slow: Sequence[Lateness]) -> dict[int, float]:
+    """What is exposed of each of these ranks that the replay launches as a peer, microseconds a step."""
+    balance, changes = accounts(run), corrections(run, slow)
+    if balance is None or changes is None:
+        return {}
+    likened = [rank for rank, change in changes.items() if change.like is not None]
+    return {rank: float(np.nanmedian(balance.exposed[balance.ranks.index(rank)])) for rank in likened}
 
 
 def _scheduled(run: Run, late: Iterable[Lateness], layout: Partition) -> float | None:

@@ -17,6 +17,7 @@ import numpy as np
 from advisor.basics.arrays import Floats, Ints, Mask
 from advisor.facts.base import FactSet, Family, Run, computed, fact, kind
 from advisor.facts.cluster.meetings import Event, Model, build
+from advisor.facts.cluster.on_time import as_peers, peer_on_time
 from advisor.facts.cluster.pipeline.scheduled import schedule_of
 from advisor.facts.collectives.exchanges import EXCHANGES, POINT_TO_POINT, kind_of
 from advisor.facts.collectives.parallelism import partition
@@ -43,12 +44,17 @@ class Change:
     lead_us: float = 0.0
     fetch: float = 1.0
     """Factor on waiting for data in GetNext, wherever in the step that is."""
+    like: int | None = None
+    """The peer as which its host launches, in place of the factor on gaps; None where none meets the same ranks."""
 
     def beside(self, other: Change) -> Change:
         """Both at once: of each part the larger correction; what one adds, because it takes over work, stays added."""
         least, most = np.minimum(self.compute, other.compute), np.maximum(self.compute, other.compute)
         compute = np.where(most > 1, least * most, least)
-        return Change(compute, min(self.gap, other.gap), max(self.lead_us, other.lead_us), min(self.fetch, other.fetch))
+        return Change(
+            compute, min(self.gap, other.gap), max(self.lead_us, other.lead_us), min(self.fetch, other.fetch),
+            other.like if self.like is None else self.like,
+        )  # fmt: skip
 
     def times(self, other: Change) -> Change:
         """One after the other, where neither contains the other: a slow card takes longer for less work as well."""
@@ -73,6 +79,7 @@ def play(found: Model, changes: Mapping[int, Change], pure: Mapping[int, float] 
     None where the chains cannot be run to the end (they contradict each other).
     """
     pure = pure or {}
+    found, changes = _launched_on_time(found, changes)
     rows = {r: _events(found, r, changes.get(r)) if r in changes or r not in found.events else found.events[r]
             for r in found.chains}  # fmt: skip
     ends: dict[int, list[float | None]] = {rank: [None] * len(row) for rank, row in rows.items()}
@@ -130,6 +137,22 @@ def play(found: Model, changes: Mapping[int, Change], pure: Mapping[int, float] 
     return None if np.isnan(every).any() else float(every.max()) - begun
 
 
+def _launched_on_time(found: Model, changes: Mapping[int, Change]) -> tuple[Model, Mapping[int, Change]]:
+    """Each rank that launches like a peer runs that one's chain, with as much more or less to compute as it has."""
+    like = {rank: change.like for rank, change in changes.items() if change.like is not None}
+    if not like:
+        return found, changes
+    own = {rank: np.where(chain.computes, chain.working, 0.0) for rank, chain in found.chains.items()}
+    launched = {
+        rank: replace(
+            changes[rank], gap=1.0, like=None,
+            compute=float((own[rank] * changes[rank].compute).sum()) / max(float(own[peer].sum()), 1e-9),
+        )
+        for rank, peer in like.items()
+    }  # fmt: skip
+    return as_peers(found, like), {**changes, **launched}
+
+
 def _events(found: Model, rank: int, change: Change | None = None) -> list[Event]:
     """A rank's events after the change. A computing segment lasts with its gaps; the first one starts at once."""
     chain = found.chains[rank]
@@ -155,6 +178,7 @@ def corrections(run: Run, late: Sequence[Lateness], parts: Mapping[int, str] | N
     None where there is no replay, or where nobody knows what a rank is late from.
     """
     from advisor.facts.cluster.accounts import accounts
+    from advisor.facts.cluster.lateness import latenesses
     from advisor.facts.data.common_pace import common_pace
 
     found, balance, pace = model(run), accounts(run), common_pace(run)
@@ -184,7 +208,8 @@ def corrections(run: Run, late: Sequence[Lateness], parts: Mapping[int, str] | N
         if part == "data":
             changes[entry.rank] = _fed(found.chains[entry.rank], min(over, own))
         elif part == "host":
-            changes[entry.rank] = Change(gap=rest, lead_us=lead)
+            on_time = [r for r in _members(run, entry.rank) if not latenesses(run)[r].late_us > 0]
+            changes[entry.rank] = Change(gap=rest, lead_us=lead, like=peer_on_time(found, entry.rank, on_time))
         else:
             others = {other.rank for other in late}
             if not has_more_work(run, entry):

@@ -18,6 +18,7 @@ from advisor.facts.collectives.joints import Joint
 from advisor.facts.collectives.link_speed import differ, fit
 from advisor.facts.collectives.parallelism import partition
 from advisor.facts.device.course import COURSE
+from advisor.facts.operators.kinds import shapes
 from advisor.facts.step.steps import steady
 from advisor.facts.step.times import STEPS
 from advisor.knowledge.measuring import limit
@@ -218,18 +219,27 @@ def _buckets(chosen: Sequence[Joint], rank: int) -> tuple[float, ...]:
 
 def count_weights(run: Run, collectives: float = 0.0) -> int | None:
     """Trainable weights: the optimizer's kernels in a step, one a weight; None where they are fused or not told. A
-    weight has one gradient, so that fewer of them than `collectives` are kernels of many weights each."""
+    weight has one gradient, so that fewer of them than `collectives` are kernels of many weights each; and a matrix
+    keeps its shape, so that kernels of flat arrays alone are buffers into which weights were laid one behind the other.
+    """
     courses = run.each(COURSE)
     counts = []
     for course in courses.values():
-        updates = sum(
-            count for (name, _), (count, _) in course.speed.items()
+        updates = [
+            (count, shape) for (name, shape), (count, _) in course.speed.items()
             if any(word in name.lower() for word in _OPTIMIZERS) and "foreach" not in name.lower()
-        )  # fmt: skip
-        if updates >= 2:
-            counts.append(updates)
+        ]  # fmt: skip
+        kernels = sum(count for count, _ in updates)
+        if kernels >= 2 and not all(_is_flat(shape) for _, shape in updates):
+            counts.append(kernels)
     count = round(median_low(counts)) if counts else 0  # a rank whose steps were lost counts too many
     return count if count and count >= collectives else None
+
+
+def _is_flat(input_shapes: str) -> bool:
+    """Whether a kernel reads arrays of one dimension and nothing else."""
+    told = shapes(input_shapes) or ()
+    return any(told) and all(len(shape) <= 1 for shape in told)
 
 
 def _computing(run: Run) -> list[float]:
@@ -267,8 +277,8 @@ KINDS = (
     kind("allreduce.within_share", "ratio", "run", "part of the backward pass that is computed behind the start of the "
          "first gradient collective", needs="collectives kernels",
          formula="computed between the starts of the first and the last ÷ backward_us; the least of the ranks"),
-    kind("allreduce.weight_count", "count", "run", "trainable weights", formula="optimizer kernels per step",
-         needs="kernels"),
+    kind("allreduce.weight_count", "count", "run", "trainable weights",
+         formula="optimizer kernels per step; none where they are flat buffers of many weights", needs="kernels"),
     kind("allreduce.prompt_exposed_us", "us", "run",
          "what stays exposed with the present split where each bucket is reduced as soon as its gradients are ready",
          formula="gradients ready evenly over backward, one bucket after the other; the last one stays", needs=_NEEDS),
@@ -327,7 +337,7 @@ def measure(run: Run, facts: FactSet) -> Iterator[Fact]:
     if before and backward > 0:
         within = min(min(b.between_us for b in before) / backward, 1.0)
         yield from fact("allreduce.within_share", RUN, within, *src, samples=n)
-    last = backward / (facts.number("pipeline.micro_batches", RUN) or _micro_batches(run))
+    last = backward / forward_passes(run, facts)
     if named := [b.backward_us for b in before if b.backward_us is not None]:
         last = min(last, float(np.median(named)))
     if again is not None and again.queued_bytes:
@@ -355,8 +365,10 @@ def measure(run: Run, facts: FactSet) -> Iterator[Fact]:
     yield from fact("allreduce.hideable_us", RUN, min(found.exposed_us, max(last - hidden, saving)), *src, samples=n)
 
 
-def _micro_batches(run: Run) -> float:
-    """Forward passes for one update: gradients are whole in the last backward pass only. 1 where no names tell."""
+def forward_passes(run: Run, facts: FactSet) -> float:
+    """Of one update: gradients are whole in the last backward pass only. 1 where neither a pipeline nor names tell."""
+    if micro_batches := facts.number("pipeline.micro_batches", RUN):
+        return micro_batches
     told = [course.passes / max(course.updates, 1) for course in run.each(COURSE).values() if course.passes]
     return max(float(np.median(told)), 1.0) if told else 1.0
 

@@ -19,6 +19,7 @@ from advisor.facts.device.kernel_time import timeline_of
 from advisor.knowledge.measuring import limit
 from advisor.model import Source
 from advisor.sources.base import Rank
+from advisor.sources.metadata import group_of_operation
 
 MOST_OPERATIONS = 4096
 """Operations kept per rank; more are thinned to every 2nd, 4th, … of each group, the same ones on every rank."""
@@ -77,7 +78,10 @@ class Exchanges:
     early: Floats = field(default_factory=lambda: np.empty(0))
     """Share of each operation's wait that came before its first transfer; NaN where most is not booked."""
     of_kernels: bool = False
-    """From the rows among its kernels, which tell neither group nor size: the rank has no file of collectives."""
+    """From the rows among its kernels, which tell no size, and the group by the number in their names at most: the rank
+    has no file of collectives."""
+    members: frozenset[int] = frozenset()
+    """Of all these groups, where kernels tell every one of them."""
 
     def __setstate__(self, state: dict[str, Any]) -> None:
         """As another process sent it."""
@@ -122,8 +126,11 @@ _WORDS = ("steps", "groups", "names", "kind", "transport")
 
 def _settled(found: dict[int, Exchanges]) -> dict[int, Exchanges]:
     """Ranks without a file of collectives beside ranks that have one: their kernels tell when each arrived, the others
-    in which group that was. Where no rank has one, there is none."""
+    in which group that was. Where no rank has one, the numbers in their names may tell it; with all members at hand the
+    last to arrive was inside for the transfer alone. Else there is none."""
     told = {rank: ex for rank, ex in found.items() if not ex.of_kernels}
+    if not told and all(ex.members and ex.members <= found.keys() for ex in found.values()):
+        return found
     if not told or len(told) == len(found):
         return told
     groups: dict[str, set[str]] = {}
@@ -191,6 +198,8 @@ def _reduce(rank: Rank) -> Exchanges | None:
         (rank.source("kernels", "duration_us") if of_kernels
          else rank.source("collectives", "elapsed_us", "transit_us", "wait_us", "idle_us", steps=steps),),
         _shared(transport[keep].tolist()), packet[keep], _early(frame)[keep], of_kernels,
+        frozenset(member for name in groups for member in rank.groups[name]) if of_kernels and all(groups)
+        else frozenset(),
     )  # fmt: skip
 
 
@@ -204,7 +213,8 @@ def _among_kernels(rank: Rank) -> Any:
     kernels, rows = timeline.kernels, np.flatnonzero(timeline.communication)
     names = [kernels.names[i].rpartition("/")[2] for i in kernels.name[rows].tolist()]
     return pd.DataFrame({
-        "step": [timeline.windows.names[i] for i in timeline.windows.of[rows].tolist()], "group": "", "name": names,
+        "step": [timeline.windows.names[i] for i in timeline.windows.of[rows].tolist()], "name": names,
+        "group": [group_of_operation(name, rank.groups) or "" for name in names],
         "start_ns": kernels.start[rows], "elapsed_us": kernels.duration[rows],
     })  # fmt: skip
 

@@ -19,11 +19,15 @@ SUBJECT = Subject("collective", "hcom_allReduce__1_1_1", (0, 1))
         ({"bandwidth_bytes_per_s": 12e9, "link_limit_bytes_per_s": 20e9}, 0.4),
         ({"latency_share": 0.04, "bandwidth_bytes_per_s": 12e9, "large_bandwidth_bytes_per_s": 12e9,
           "link_limit_bytes_per_s": 20e9}, 0.04),
+        # 128 of 100 kB, of whose 40 us each the links move data for 10
+        ({"latency_share": 0.3, "bandwidth_bytes_per_s": 10e9, "link_limit_bytes_per_s": 10e9, "size_bytes": 100e3,
+          "count": 128.0, "transfer_us": 5120.0}, 0.75),
         ({"latency_share": 0.04}, 0.04),
         ({}, None),
     ],
 )  # fmt: skip
 def test_it_is_what_is_told_or_what_large_messages_do_not_need(told: dict[str, float], share: float | None) -> None:
-    """Whichever is more; the recording's own large messages go before what links usually carry."""
+    """Whichever is most; the recording's own large messages go before what links usually carry. Whatever they carry,
+    no link moves data for longer than its own transfers took."""
     found = _share(FactSet([Fact(f"collective.{name}", SUBJECT, value) for name, value in told.items()]), SUBJECT)
     assert found == (None if share is None else pytest.approx(share))

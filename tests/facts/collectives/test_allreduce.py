@@ -79,6 +79,23 @@ def test_unsplit_and_split_gradients(tmp_path):
     assert unsplit.value("allreduce.weight_count", RUN) == 6
 
 
+def test_buffers_of_many_weights_are_no_weights(tmp_path):
+    """An optimizer that lays its weights flat into a few buffers tells of no layers: more is gained than the halves of
+    two could, and no split is proposed by their number."""
+    heavy = replace(SMALL, gradient_mb_per_layer=80.0, faults=(Fault("unsplit_allreduce"),))
+    by_weight, _ = facts_of(heavy, tmp_path)
+    for table in tmp_path.rglob("kernel_details.csv"):
+        lines = [
+            re.sub(r'"+[\d,;]+"+', '"""1024;1024;1024"""', line) if "ApplyAdamW" in line else line
+            for line in table.read_text().splitlines()
+        ]
+        table.write_text("\n".join([*lines, ""]))
+    flat = measure([tmp_path], None, Options(jobs=1)).facts
+    assert by_weight.value("allreduce.weight_count", RUN) == 6 and flat.value("allreduce.weight_count", RUN) is None
+    assert flat.number("allreduce.saving_us", RUN) > by_weight.number("allreduce.saving_us", RUN)
+    assert flat.value("allreduce.proposed_split", RUN) is None
+
+
 def test_what_data_parallel_ranks_broadcast_is_no_gradient(tmp_path):
     """The last collective of each step, whose time nothing hides, is a broadcast: the sums before it expose next to
     nothing, and no split of them gains its time."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -38,7 +39,21 @@ def test_ranks_of_another_level_are_compared_with_the_rest(tmp_path: Path) -> No
     assert not facts.number("communication.absent_wait_us", RUN)
 
 
-def test_where_no_rank_has_such_a_file_nothing_is_made_of_kernels(tmp_path: Path) -> None:
-    """Kernels tell no groups: who met whom is not guessed from them alone."""
-    facts = measure([_without_files(tmp_path, {0, 1, 2, 3})], None, Options(jobs=1)).facts
-    assert facts.number("communication.exposed_wait_share", RUN) is None
+@pytest.mark.parametrize("told", [True, False])
+def test_where_no_rank_has_such_a_file_metadata_may_tell_who_met(tmp_path: Path, told: bool) -> None:
+    """Kernels name a communicator by the end of its number: metadata tell its members. Without them who met whom is not
+    guessed from kernels alone."""
+    run = replace(SLOW, level=0, metadata=told, gradient_mb_per_layer=60.0, faults=(Fault("unsplit_allreduce"),))
+    write_profile(simulate(run), tmp_path)
+    facts = measure([tmp_path], None, Options(jobs=1)).facts
+    assert (facts.number("communication.exposed_wait_share", RUN) is not None) == told
+    report = advise([tmp_path], load_rules(), Options(jobs=1))
+    assert ("allreduce-not-overlapped" in {f.verdict for f in report.findings}) == told
+
+
+def test_without_its_members_files_a_collective_among_kernels_tells_nothing(tmp_path: Path) -> None:
+    """Whoever is alone at hand may have waited in it for all that it lasted."""
+    write_profile(simulate(replace(SLOW, level=0)), tmp_path)
+    one = min(path for path in tmp_path.iterdir() if path.is_dir())
+    facts = measure([one], None, Options(jobs=1)).facts
+    assert facts.number("communication.exposed_transfer_us", RUN) is None
