@@ -1,0 +1,38 @@
+"""What to do about a kernel suits the unit that limits it."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from advisor.pipeline import Options, advise
+from advisor.ruleset.files.loader import load_rules
+
+HEAD = (
+    "Op Name,OP Type,Task Type,Task Start Time(us),Task Duration(us),Task Wait Time(us),Block Dim,aicore_time(us),"
+    "total_cycles,vec_exe_ratio,mac_exe_ratio,scalar_exe_ratio,mte1_exe_ratio,mte2_exe_ratio,mte3_exe_ratio"
+)
+
+
+@pytest.mark.parametrize(
+    ("core", "ratios", "said"),
+    [
+        ("AI_VECTOR_CORE", "0.005,0.0,0.965,0.0,0.014,0.004", "Replace scalar loops"),
+        ("AI_CORE", "0.0,0.7,0.3,0.85,0.7,0.0", "larger tiles there (baseM, baseN, baseK)"),
+        ("AI_CORE", "0.0,0.95,0.3,0.5,0.7,0.0", "Multiply less"),
+        ("AI_VECTOR_CORE", "0.85,0.0,0.3,0.0,0.3,0.3", "repeat and mask settings"),
+    ],
+)
+@pytest.mark.parametrize("within", [37.7, 94.0])
+def test_a_unit_that_limits_its_blocks_is_what_to_work_on(
+    tmp_path: Path, core: str, ratios: str, said: str, within: float
+) -> None:
+    """However much of a launch lies outside its blocks: what limits these is no "no unit"."""
+    folder = tmp_path / "PROF_000001_20260101000000000_ABC" / "mindstudio_profiler_output"
+    folder.mkdir(parents=True)
+    row = f"my_kernel,my_kernel,{core},1700000000000000.0,95.7,0,40,{within},47130,{ratios}"
+    (folder / "op_summary_20260101000000.csv").write_text(f"{HEAD}\n{row}\n")
+    (found,) = [each for each in advise([tmp_path], load_rules(), Options(jobs=1)).findings if each.rule == "COMP087"]
+    (remedy,) = [each for each in found.remedies if each.id == "tune-kernel"]
+    assert said in remedy.action.en and "No unit is its limit" not in remedy.action.en
