@@ -14,6 +14,7 @@ from advisor.basics.files import LARGEST_DOCUMENT, read_own
 from advisor.basics.units import MEASURED, show, show_apart, signed
 from advisor.compare.changes import Change, Role, changes
 from advisor.compare.effects import causes, effects
+from advisor.compare.executions import as_many_calls
 from advisor.compare.facts import FactTable
 from advisor.compare.matching import match_findings
 from advisor.compare.metrics import MEASURED_KERNEL, metrics
@@ -46,9 +47,11 @@ def compare(before: Report, after: Report, *, catalogue: Mapping[str, FactKind] 
         from advisor.facts.registry import catalogue as known
 
         catalogue = known()
+    after, repeated = as_many_calls(before, after)
     seen = sight(FactTable(before.facts), FactTable(after.facts), catalogue)
     old, new = seen.old, seen.new
-    between = (*obstacles(before.profile, after.profile, old, new), *unlike_files(seen))
+    differing = obstacles(before.profile, after.profile, old, new)
+    between = (*differing, *filter(None, (repeated,)), *unlike_files(seen))
     comparable = not any(obstacle.blocks for obstacle in between)
     found = tuple(metrics(old, new, catalogue))
     matched = tuple(match_findings(before, after, seen, comparable))
@@ -111,7 +114,7 @@ def _headline(
         return both("comparison.headline_incomparable", obstacles=listed, counts=said)
     if step is None or step.before is None or step.after is None:
         said = both("comparison.headline_unknown", counts=said)
-        for other in (other for other in between if other.what.endswith("files")):
+        for other in (other for other in between if other.what == "executions" or other.what.endswith("files")):
             said = both("comparison.headline_besides", first=said, what=_differing(other), why=other.why)
         return said
     subject = "kernel" if step.fact == MEASURED_KERNEL else "headline"
