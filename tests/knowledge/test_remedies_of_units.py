@@ -36,3 +36,19 @@ def test_a_unit_that_limits_its_blocks_is_what_to_work_on(
     (found,) = [each for each in advise([tmp_path], load_rules(), Options(jobs=1)).findings if each.rule == "COMP087"]
     (remedy,) = [each for each in found.remedies if each.id == "tune-kernel"]
     assert said in remedy.action.en and "No unit is its limit" not in remedy.action.en
+
+
+def test_counters_that_are_all_zero_were_recorded_all_the_same(tmp_path: Path) -> None:
+    """A counter that ran over makes every ratio nothing: whoever recorded them is not told to switch them on."""
+    said = _message(tmp_path / "zero", "0.0,0.0,0.0,0.0,0.0,0.0")
+    assert "show no unit at work" in said and "No counters were recorded" not in said
+    assert "No counters were recorded" in _message(tmp_path / "none", "N/A,N/A,N/A,N/A,N/A,N/A")
+
+
+def _message(folder: Path, ratios: str) -> str:
+    output = folder / "PROF_000001_20260101000000000_ABC" / "mindstudio_profiler_output"
+    output.mkdir(parents=True)
+    row = f"Eye,Eye,AI_VECTOR_CORE,1700000000000000.0,218.5,0,40,115350428.6,7613128287051,{ratios}"
+    (output / "op_summary_20260101000000.csv").write_text(f"{HEAD}\n{row}\n")
+    (found,) = [each for each in advise([folder], load_rules(), Options(jobs=1)).findings if each.rule == "COMP087"]
+    return found.message.en

@@ -234,6 +234,13 @@ KINDS = (
         needs="kernels",
     ),
     kind(
+        "operator_type.counters_blank",
+        "bool",
+        _TYPE,
+        "counters were recorded and show no unit at work, which is the case of no kernel that runs",
+        needs="kernels",
+    ),
+    kind(
         "operator_type.second_pipe",
         "text",
         _TYPE,

@@ -256,6 +256,7 @@ def _type_facts(
         yield from fact("operator_type.pipe_ratio", subject, top.pipe_ratio, *source, samples=samples)
         has_units = top.units_counted if top.pipe_ratio is not None else None
         yield from fact("operator_type.units_counted", subject, has_units, *source, samples=samples)
+        yield from fact("operator_type.counters_blank", subject, top.blank or None, *source, samples=samples)
         yield from fact("operator_type.second_pipe_ratio", subject, top.second_ratio, *source, samples=samples)
         yield from fact("operator_type.transfer_ratio", subject, top.transfer_ratio, *source, samples=samples)
         yield from fact("operator_type.computing_ratio", subject, top.computing_ratio, *source, samples=samples)

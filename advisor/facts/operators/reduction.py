@@ -11,7 +11,14 @@ import numpy as np
 from advisor.basics.arrays import Floats, Ints, Mask
 from advisor.facts.base import Reduction
 from advisor.facts.device.kernel_time import alone_us, only_us, sums, sweep, timeline_of
-from advisor.facts.device.pipes import busiest_pipe, computing, main_units_counted, second_pipe, transfers
+from advisor.facts.device.pipes import (
+    busiest_pipe,
+    computing,
+    counters_blank,
+    main_units_counted,
+    second_pipe,
+    transfers,
+)
 from advisor.facts.operators.attention import between_products
 from advisor.facts.operators.kinds import (
     SLOW_DTYPES,
@@ -148,6 +155,8 @@ class TypeRow:
     """The same of those that ran on the AI CPU."""
     patches: Patches | None = None
     backward: Backward | None = None
+    blank: bool = False
+    """Counters were recorded, and show no unit at work."""
     inside: Inside | None = None
     """Of a conversion: what of it calls of the library do for themselves."""
 
@@ -393,6 +402,7 @@ def _row(
         memory_us=memory, memory_idle_us=memory_idle, at_memory_us=at_memory,
         bytes_per_s=1e6 * sized_bytes / sized_us if sized_us else None,
         memory_speed=min(1e6 * sized_bytes / sized_us / carries, 1.0) if sized_us else None,
+        blank=counters_blank(kernels, members),
         units_counted=main_units_counted(kernels, members), computing_ratio=computing(kernels, members),
         rest_mac_ratio=busiest_pipe(kernels, rest)[2] if rest else None,
         rest_shape=signatures[int(np.argmax(idle))].input_shapes if any(idle) else "",
