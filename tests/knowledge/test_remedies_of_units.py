@@ -14,6 +14,13 @@ HEAD = (
     "total_cycles,vec_exe_ratio,mac_exe_ratio,scalar_exe_ratio,mte1_exe_ratio,mte2_exe_ratio,mte3_exe_ratio"
 )
 
+OF_BOTH = (
+    HEAD.partition("vec_exe_ratio")[0]
+    + "aic_mac_ratio,aic_scalar_ratio,aic_mte1_ratio,aic_mte2_ratio,aiv_vec_ratio,aiv_scalar_ratio,aiv_mte2_ratio,"
+    "aiv_mte3_ratio"
+)
+"""Of chips whose vector cores are cores of their own."""
+
 
 @pytest.mark.parametrize(
     ("core", "ratios", "said"),
@@ -38,6 +45,13 @@ def test_a_unit_that_limits_its_blocks_is_what_to_work_on(
     assert said in remedy.action.en and "No unit is its limit" not in remedy.action.en
 
 
+def test_a_core_that_does_nothing_but_scalar_code_may_be_waiting(tmp_path: Path) -> None:
+    """Whoever adds vectors reads them: where no unit reads or computes, a loop may just ask whether it may go on."""
+    said = _message(tmp_path / "spins", "0.0,0.98,0.0,0.0,0.0,0.0,0.0,0.0", OF_BOTH)
+    assert "waits in a loop, or handles single elements" in said and "Scalar control code limits" not in said
+    assert "Scalar control code limits" in _message(tmp_path / "works", "0.0,0.0,0.0,0.0,0.0,0.98,0.01,0.0", OF_BOTH)
+
+
 def test_counters_that_are_all_zero_were_recorded_all_the_same(tmp_path: Path) -> None:
     """A counter that ran over makes every ratio nothing: whoever recorded them is not told to switch them on."""
     said = _message(tmp_path / "zero", "0.0,0.0,0.0,0.0,0.0,0.0")
@@ -45,10 +59,10 @@ def test_counters_that_are_all_zero_were_recorded_all_the_same(tmp_path: Path) -
     assert "No counters were recorded" in _message(tmp_path / "none", "N/A,N/A,N/A,N/A,N/A,N/A")
 
 
-def _message(folder: Path, ratios: str) -> str:
+def _message(folder: Path, ratios: str, head: str = HEAD) -> str:
     output = folder / "PROF_000001_20260101000000000_ABC" / "mindstudio_profiler_output"
     output.mkdir(parents=True)
     row = f"Eye,Eye,AI_VECTOR_CORE,1700000000000000.0,218.5,0,40,115350428.6,7613128287051,{ratios}"
-    (output / "op_summary_20260101000000.csv").write_text(f"{HEAD}\n{row}\n")
+    (output / "op_summary_20260101000000.csv").write_text(f"{head}\n{row}\n")
     (found,) = [each for each in advise([folder], load_rules(), Options(jobs=1)).findings if each.rule == "COMP087"]
     return found.message.en
