@@ -87,3 +87,27 @@ def test_what_a_fused_operator_took_over_is_not_resolved(fused: float, state: st
         checks = (Check("R1", Outcome.FAIL if findings else Outcome.PASS),)
         sides.append(Report(PROFILE, Summary("undetermined", SAME), findings, checks, facts=tuple(facts)))
     assert [match.state for match in compare(*sides).findings] == [state]
+
+
+@pytest.mark.parametrize(("gap", "outcome"), [(500.0, "unknown"), (200.0, "same")])
+def test_a_recording_that_is_mostly_a_pause_has_no_length_of_work(gap: float, outcome: str):
+    """A script sleeps before the call that it measures: whatever became of the call, the sleep lasts as long. What is
+    no more than a part of the recording is a part of its length."""
+    sides = []
+    for length in (574.0, 576.0):
+        facts = (Fact("step.time_us", RUN, 1e3 * length), Fact("timeline.longest_gap_us", RUN, 1e3 * gap))
+        sides.append(Report(PROFILE, Summary("undetermined", SAME), facts=facts))
+    told = compare(*sides)
+    assert told.outcome == outcome
+    assert ("one pause" in told.headline.en) == (outcome == "unknown") == ("No difference" not in told.headline.en)
+
+
+def test_a_pause_that_went_is_a_change():
+    """What was waited for, and is not any more, made the recording shorter."""
+    before, after = (
+        Report(PROFILE, Summary("undetermined", SAME), facts=(
+            Fact("step.time_us", RUN, length), Fact("timeline.longest_gap_us", RUN, gap),
+        ))
+        for length, gap in ((574e3, 500e3), (74e3, 1e3))
+    )  # fmt: skip
+    assert compare(before, after).outcome == "faster"
