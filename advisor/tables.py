@@ -234,8 +234,10 @@ OPERATORS = Table(
         _c("total_us", "float", keys=("execution_time", "op_total_time(ms)", "op_total_time(us)")),
         _c("input_shapes", "str"),
         _c("input_dtypes", "str"),
+        _c("graph", "int"),
     ),
 )
+"""`graph` is 0 for the operators of the training, where others evaluate; where nothing tells them apart it is empty."""
 
 HOST_API = Table(
     "host_api",

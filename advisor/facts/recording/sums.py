@@ -205,10 +205,16 @@ def statistic_of(rank: Rank) -> Any:
 
 
 def operators_of(rank: Rank, table: str) -> Any:
-    """`operators`, or the statistic of their types; None where the rank has none."""
+    """`operators`, those of the training alone, or the statistic of their types; None where the rank has none."""
     if table == "operator_types":
         return statistic_of(rank)
-    return rank.read(table) if rank.has(table) else None
+    frame: Any = rank.read(table) if rank.has(table) else None
+    return frame[frame["graph"] == 0] if has_evaluation(frame) else frame
+
+
+def has_evaluation(frame: Any) -> bool:
+    """Whether a table of operators lists those of an evaluation as well: a sum over both is nobody's."""
+    return frame is not None and "graph" in frame and bool((frame["graph"] > 0).any())
 
 
 def _statistic(rank: Rank) -> Any:
