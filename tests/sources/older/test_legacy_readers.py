@@ -265,6 +265,20 @@ def test_aicpu_text_and_csv_say_the_same(tmp_path: Path) -> None:
     ]
 
 
+def test_rows_of_a_text_table_that_lost_their_number_are_told(tmp_path: Path) -> None:
+    """Headings, rules and totals are no rows; what has all their cells is one, and an operator less is said."""
+    text = (
+        "serial_number  node_type_name  total_time(ms)  dispatch_time(ms)  run_start  run_end\n"
+        "-------------  --------------  --------------  -----------------  ---------  -------\n"
+        "1  InitData  1.5  0.1  1000  1130\n{}2  GetNext  0.9  0.1  2000  2130\nAI CPU Total Time(ms): 1.5\n"
+    )
+    whole, notes = read("aicpu", tmp_path / "a.txt", text.format(""))
+    assert len(whole) == 2 and not notes
+    damaged, notes = read("aicpu", tmp_path / "a.txt", text.format("x" * 9))
+    assert damaged["name"].tolist() == ["InitData"]
+    assert notes == ["1 rows do not begin with a number, as the others do, and were left out"]
+
+
 def test_cluster_phases_leave_the_average_out(tmp_path: Path) -> None:
     """Milliseconds; the last row is the writer's mean; both spellings of the collective column count."""
     header = "computation_time,communication_alone_time,stage_time,receive_alone_time,collective_communication_time"
