@@ -103,6 +103,16 @@ def test_an_update_alone_is_measured_and_beside_other_work_trains(tmp_path, kind
     assert facts_of(write(tmp_path, loop(kinds, 40), name)).value("recording.kind", RUN) == kind
 
 
+def test_one_kernel_of_a_numbered_step_is_no_benchmark(tmp_path):
+    """Only the framework's profiler numbers steps: where one kernel of such a table is left, it is what is left."""
+    name = "op_summary_20260101000000.csv"
+    assert facts_of(write(tmp_path / "a", [("", "ZerosLike", 0.0, 500.0)], name)).value("recording.kind", RUN) == (
+        "kernel_benchmark"
+    )
+    rest = write(tmp_path / "b", [("2", "ZerosLike", 0.0, 500.0)], name)
+    assert facts_of(rest).value("recording.kind", RUN) != "kernel_benchmark"
+
+
 def test_one_kernel_without_a_name_is_no_benchmark(tmp_path):
     """A table without its names was reduced: what is left of it may have been any part of a program."""
     name = "op_summary_20260101000000.csv"
