@@ -405,6 +405,13 @@ def test_a_step_told_twice_is_told_by_its_first_row(tmp_path: Path) -> None:
     assert any("step 1 more than once" in note for note in notes)
 
 
+def test_collectives_of_a_number_that_no_training_counts_to_are_told(tmp_path: Path) -> None:
+    """They would be those of a further step, which no other table has."""
+    operations = {"stream_1_0_AllReduce-op1": ["1", 1.0, 2.0, {"1-0": {"RDMA": [1, 1, 1]}}]}
+    frame, notes = read("collectives", tmp_path / "h.csv", hccl(("1", operations), ("9" * 23, operations)))
+    assert frame["step"].tolist() == ["1"] and any("a row has no step number" in note for note in notes)
+
+
 def test_a_trace_that_lost_most_of_its_collectives_tells_of_none(tmp_path: Path) -> None:
     """The rest would pass for all of them, and hide or expose what they never did."""
     names = [f"stream_4_{at}_AllReduce-op{at}" for at in range(3)]
