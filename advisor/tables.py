@@ -260,6 +260,7 @@ FRAMEWORK_OPERATORS = Table(
         _c("name", "str", "Name"),
         _c("input_shapes", "str", "Input Shapes"),
         _c("self_us", "float", "Host Self Duration(us)"),
+        _c("total_us", "float", "Host Total Duration(us)"),
     ),
 )
 """Without order and without steps: it tells of the recording as a whole, beside tables that tell its length."""

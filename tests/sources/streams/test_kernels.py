@@ -269,6 +269,15 @@ def test_both_readers_agree(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, quo
     assert fast.pipes["mac_ratio"] == pytest.approx(slow.pipes["mac_ratio"])
 
 
+def test_a_heading_behind_half_a_row_does_not_make_a_kernel_of_two(tmp_path: Path) -> None:
+    """A table joined with itself, or written on while it is read: the row that was cut is no kernel, and what it had of
+    a start is no part of the next row, whose numbers would stand under other headings."""
+    whole, cut = row(us="300.5"), row(start="1700000000001000.5").partition("1700000000001000")[0] + "17000000000"
+    found, rank = load(tmp_path, whole, HEADING, cut + HEADING, row(start="1700000000002000.5", us="200"))
+    assert found.duration.tolist() == [300.5, 200.0] and found.start[-1] == 1700000000002000500
+    assert any("1 kernels without a usable duration" in problem.problem for problem in rank.problems)
+
+
 def test_slices_are_one_table(tmp_path: Path) -> None:
     """op_summary comes in slices; texts seen in one are the same texts in the next."""
     heading = HEADING.replace("Name", "Op Name").replace("Duration(us)", "Task Duration(us)")
