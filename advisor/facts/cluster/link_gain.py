@@ -161,8 +161,8 @@ def _loads(run: Run) -> dict[Collective, dict[Key, float]]:
         for (group, kind), loads in reduction.by_kind.items():
             scattered = kind == "reduce" and (group, "reduce") not in known
             mine = found[group, "reducescatter" if scattered else kind]
-            for key, us in loads.items():
-                mine[key] = max(mine.get(key, 0.0), us / reduction.steps)
+            for key, sums in loads.items():
+                mine[key] = max(mine.get(key, 0.0), sums.us / reduction.steps)
     return dict(found)
 
 

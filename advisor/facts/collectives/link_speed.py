@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
@@ -53,6 +53,13 @@ class LinkLoad:
     """Bytes and microseconds of single operations; of their mean, where the file has nothing but sums."""
 
 
+class Sums(NamedTuple):
+    """Microseconds and bytes of a link."""
+
+    us: float
+    bytes: float
+
+
 @dataclass(frozen=True)
 class Links:
     """All links one rank's files tell of."""
@@ -60,8 +67,8 @@ class Links:
     loads: dict[Key, LinkLoad]
     steps: int
     sources: tuple[Source, ...] = ()
-    by_kind: dict[tuple[str, str], dict[Key, float]] = field(default_factory=dict)
-    """(group, kind of collective) -> microseconds of each link over the whole profile."""
+    by_kind: dict[tuple[str, str], dict[Key, Sums]] = field(default_factory=dict)
+    """(group, kind of collective) -> what each link moved over the whole profile."""
 
 
 LINKS = Reduction("links", Links)
@@ -186,16 +193,17 @@ def _load(rows: _Rows, part: npt.NDArray[np.intp], made: Made) -> LinkLoad:
     )  # fmt: skip
 
 
-def _by_kind(rows: _Rows) -> dict[tuple[str, str], dict[Key, float]]:
-    """Time of each link in the collectives of each group and kind: their sum where the file gives it."""
+def _by_kind(rows: _Rows) -> dict[tuple[str, str], dict[Key, Sums]]:
+    """What each link moves in the collectives of each group and kind: their sum where the file gives it."""
     kinds = {name: kind_of(str(name)) for name in dict.fromkeys(rows.name.tolist())}
     pairs = [(str(group), kinds[name]) for group, name in zip(rows.group.tolist(), rows.name.tolist(), strict=True)]
     told = rows.aggregate.tolist()
     summed = {pair for pair, aggregate in zip(pairs, told, strict=True) if aggregate == "total"}
-    found: dict[tuple[str, str], dict[Key, float]] = defaultdict(lambda: defaultdict(float))
+    found: dict[tuple[str, str], dict[Key, Sums]] = defaultdict(lambda: defaultdict(lambda: Sums(0.0, 0.0)))
     for row, (pair, aggregate) in enumerate(zip(pairs, told, strict=True)):
         if aggregate == "total" or (aggregate == "" and pair not in summed):
-            found[pair][rows.key(row)] += float(rows.us[row])
+            us, size = found[pair][rows.key(row)]
+            found[pair][rows.key(row)] = Sums(us + float(rows.us[row]), size + float(rows.size[row]))
     return {pair: dict(sorted(found[pair].items())) for pair in sorted(found)}
 
 
