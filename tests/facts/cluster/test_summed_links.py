@@ -54,9 +54,13 @@ def test_sums_of_small_and_of_large_messages_accuse_nobody(tmp_path, tensor, act
 
 
 def test_sums_of_nobody_knows_how_many_accuse_nobody(tmp_path):
-    """Without communication.json a long sum may be of many small messages."""
+    """Without communication.json a long sum may be of many small messages, unless the kernels tell how many."""
     write_profile(simulate(replace(SMALL, faults=(Fault("slow_link", (1, 2), 6.0),))), tmp_path)
     keep_sums(tmp_path)
     for file in tmp_path.rglob("communication.json"):
         file.unlink()
+    assert [pair for pair, _ in slow_links_of(tmp_path)] == [(1, 2)]
+    for name in ("kernel_details.csv", "trace_view.json"):
+        for file in tmp_path.rglob(name):
+            file.unlink()
     assert slow_links_of(tmp_path) == []
