@@ -19,7 +19,7 @@ MODULES = (
     "device.memory", "operators.compilation", "collectives.parallelism",
     "data.common_waits", "collectives.communication",
     "cluster.replay", "cluster.ranks", "cluster.hosts.slow_hosts", "cluster.steps.turns", "cluster.segments",
-    "cluster.steps.slow_steps", "cluster.steps.at_times", "cluster.links", "cluster.own_links", "cluster.received",
+    "cluster.steps.slow_steps", "cluster.steps.at_times", "cluster.links", "cluster.own_links", "cluster.uneven",
     "cluster.pipeline.evening", "cluster.pipeline.recomputing", "cluster.pipeline.beside", "cluster.start_ups",
     "collectives.allreduce", "cluster.hosts.spanning", "collection.environment", "collectives.transfers",
     "operators.cores", "operators.access",
