@@ -294,10 +294,13 @@ def slow_operators(run: Run, rank: int, others: list[int], most: int = 5) -> tup
     )
 
 
-def type_speeds(run: Run, rank: int, others: list[int]) -> tuple[float, float] | None:
-    """(least, most): how many times as long as on its peers the operator types of a rank take for the same calls, each
-    type weighted by its time, without the twentieth at either end. Alike: the card is slow, not its work."""
-    totals = _same_calls(run, rank, others)
+def type_speeds(
+    run: Run, rank: int, others: list[int], chosen: Callable[[str], bool] | None = None
+) -> tuple[float, float] | None:
+    """(least, most): how many times as long as on its peers the operator types of a rank, or the chosen ones, take for
+    the same calls, each type weighted by its time, without the twentieth at either end. Alike: the card is slow, not
+    its work."""
+    totals = {name: pair for name, pair in _same_calls(run, rank, others).items() if chosen is None or chosen(name)}
     ranked = sorted((mine / usual, usual) for mine, usual in totals.values() if usual > 0)
     if not ranked:
         return None

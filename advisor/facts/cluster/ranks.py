@@ -29,7 +29,12 @@ from advisor.facts.collectives.workmates import uncompared, waits_for_nobody
 from advisor.facts.device.course import COURSE
 from advisor.facts.host.dispatch import LAUNCHES
 from advisor.facts.host.owners import COVERS
-from advisor.facts.operators.kinds import is_attention, is_matrix_product
+from advisor.facts.operators.kinds import (
+    is_attention,
+    is_fused_exchange,
+    is_grouped_product,
+    is_matrix_product,
+)
 from advisor.facts.step.steps import steady
 from advisor.facts.step.times import STEPS
 from advisor.model import RUN, Fact, Source, Subject, Value
@@ -108,6 +113,10 @@ KINDS = (
          "its matrix products take this many times as long as on the peers, the same calls", needs="kernels"),
     kind("rank.attention_speed", "number", "rank",
          "its attention takes this many times as long as on the peers, the same calls", needs="kernels"),
+    kind("rank.other_speed", "number", "rank",
+         "what is no product, attention or exchange takes this many times as long as on the peers, the same calls: "
+         "most of it the memory limits", needs="kernels"),
+    kind("rank.other_speed_low", "number", "rank", "the least slowed types of these", needs="kernels"),
     kind("rank.masked_us", "us", "rank",
          "what its attention takes per step beyond the peers' for the same calls, where its products take as long as "
          "theirs: more of its inputs is left by the mask, or their sequences are longer",
@@ -211,9 +220,11 @@ def measure(run: Run, facts: FactSet) -> Iterator[Fact]:
             low, high = type_speeds(run, rank, others) or (None, None)
             yield from fact("rank.type_speed_low", subject, low, *sources)
             yield from fact("rank.type_speed_high", subject, high, *sources)
-            for name, chosen in (("matrix", is_matrix_product), ("attention", is_attention)):
+            for name, chosen in (("matrix", is_matrix_product), ("attention", is_attention), ("other", _is_other)):
                 speed = speed_of(run, rank, others, chosen)
                 yield from fact(f"rank.{name}_speed", subject, speed, *sources)
+            least = type_speeds(run, rank, others, _is_other)
+            yield from fact("rank.other_speed_low", subject, least and least[0], *sources)
             yield from fact("rank.masked_us", subject, masked_us(run, rank, others) or None, *sources)
             yield from fact("rank.flop_ratio", subject, _flop_ratio(run, rank, others), *sources)
             more, where = extra_work(run, rank, others)
@@ -276,6 +287,10 @@ def _launch_gap(balance: Accounts, row: int, entry: Lateness | None) -> float:
     if entry is not None and entry.lead_us > 0:
         idle = idle + np.nan_to_num(balance.data[row])
     return float(np.nanmedian(idle))
+
+
+def _is_other(name: str) -> bool:
+    return not (is_matrix_product(name) or is_attention(name) or is_grouped_product(name) or is_fused_exchange(name))
 
 
 def _waits_for_data(run: Run, facts: FactSet, balance: Accounts, rank: int) -> float:
