@@ -496,6 +496,23 @@ def test_an_attention_that_is_not_fused_shows_in_the_statistic_of_types(
     assert (facts.number("operators.attention_us", RUN) is not None) == (told is not None)
 
 
+def test_dropout_behind_every_projection_is_no_part_of_the_attention(tmp_path: Path) -> None:
+    """Twenty softmaxes and their gradients have forty masks beside them: of hundred and twenty, the other eighty stand
+    elsewhere, and none of the forty takes longer than the longest."""
+    rows = [
+        f"{name},AI_CORE,{count},{total},1.0,{total / count},{longest},0"
+        for name, count, total, longest in (
+            ("BatchMatMul", 80, 8000, 150), ("SoftmaxV2", 20, 2000, 110), ("SoftmaxGrad", 20, 2200, 120),
+            ("DropOutDoMask", 120, 1200, 16),
+        )
+    ]  # fmt: skip
+    head = "OP Type,Core Type,Count,Total Time(us),Min Time(us),Avg Time(us),Max Time(us),Ratio(%)"
+    output = tmp_path / "node0_1_20240101000000000_ascend_ms" / "ASCEND_PROFILER_OUTPUT"
+    output.mkdir(parents=True)
+    (output / "op_statistic.csv").write_text("\n".join([head, *rows]) + "\n")
+    assert measured(tmp_path).facts.value("operators.attention_us", RUN) == pytest.approx(2000 + 2200 + 40 * 16)
+
+
 ATTENTION = ("MatMulV2", "Transpose", "BatchMatMulV2", "Muls", "Add", "SoftmaxV2", "Cast", "BatchMatMulV2", "Muls")
 
 
