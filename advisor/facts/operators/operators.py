@@ -124,7 +124,16 @@ def _steps_covered(o: Operators, times: StepTimes) -> int | None:
     most = section("contradiction")["one_job_factor"] * step_us * times.recorded
     if min(step_us, us) <= 0 or float(o.compute_us.sum()) <= most:
         return None
-    return round(float(o.compute_us.sum()) / us)
+    fewest = round(float(o.compute_us.sum()) / us)
+    return fewest if "computing" in times.phases else max(fewest, _once_in_each(o))  # a step may idle as well
+
+
+def _once_in_each(o: Operators) -> int:
+    """How many executions the counts tell of: some type ran once in each, and all others as often in one as in the
+    next; 0 where they do not show it."""
+    counts = np.array([row.count.sum() for row in o.types.values() if not row.communication])
+    enough = len(counts) >= section("witness")["fewest_types"] and counts.min() > 0
+    return int(counts.min()) if enough and not np.any(counts % counts.min()) else 0
 
 
 def _runs_whole(o: Operators, executions: int) -> bool:

@@ -791,6 +791,28 @@ def test_a_statistic_of_whole_executions_is_not_damaged(tmp_path: Path, last: in
     assert bool(measured.facts.doubted) is doubted
 
 
+@pytest.mark.parametrize(("first", "count"), [(150, 24.0), (149, 3600 / 71)])
+def test_counts_tell_the_executions_of_a_graph_whose_iterations_were_cut(
+    tmp_path: Path, first: int, count: float
+) -> None:
+    """Ten iterations of 10.7 ms are left; kernels of 745 ms are of seventy at least. Where one type ran 150 times and
+    all others a multiple of that, they are of 150."""
+    types = {"Add": first, "Sub": 150, "Mul": 300, "GatherV2": 300, "Rotary": 3600, "Norm": 7050, "Attention": 3600}
+    output = tmp_path / "PROF_000001_20260101000000000_ABC" / "mindstudio_profiler_output"
+    output.mkdir(parents=True)
+    rows = [
+        f"{name},AI_VECTOR_CORE,{n},{745_000 / 7},1,{745_000 / 7 / n},{745_000 / 7},14" for name, n in types.items()
+    ]
+    head = "OP Type,Core Type,Count,Total Time(us),Min Time(us),Avg Time(us),Max Time(us),Ratio(%)"
+    (output / "op_statistic_20260101000000.csv").write_text("\n".join([head, *rows]) + "\n")
+    rows = [f"0,{n},N/A,N/A,{1_700_000_000_000_000 + 10_700 * n}.0,10700.0,N/A,N/A,N/A,1" for n in range(1, 11)]
+    head = "Device_id,Iteration ID,FP Start(us),BP End(us),Iteration End(us),Iteration Time(us),FP to BP Time(us),"
+    head += "Iteration Refresh(us),Data Aug Bound(us),Model ID"
+    (output / "step_trace_20260101000000.csv").write_text("\n".join([head, *rows]) + "\n")
+    facts = measured(tmp_path).facts
+    assert facts.value("operator_type.count", Subject("operator_type", "Attention")) == pytest.approx(count)
+
+
 def test_kernels_of_several_streams_fill_more_than_their_steps(tmp_path: Path) -> None:
     """20 ms of kernels in three steps of 6 ms: some ran beside others, and the table is of these steps."""
     output = _step_table(tmp_path, 6000)
