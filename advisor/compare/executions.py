@@ -3,6 +3,7 @@ shorter recording would be the faster one."""
 
 from __future__ import annotations
 
+import math
 from dataclasses import replace
 
 from advisor.basics.units import show
@@ -47,13 +48,19 @@ def _fewer_calls(old: FactTable, new: FactTable) -> float:
         return 1.0
     middle, noise = found[len(found) // 2][0], chosen.limits["least_change"]
     alike = sum(us for factor, us in found if abs(factor - middle) <= noise * middle)
-    same = abs(middle - 1) <= noise or alike < chosen.limits["executed_alike"] * sum(us for _, us in found)
+    same = (
+        not math.isfinite(middle)
+        or abs(middle - 1) <= noise
+        or alike < chosen.limits["executed_alike"] * sum(us for _, us in found)
+    )
     return 1.0 if same else middle
 
 
 def _times(fact: Fact, factor: float) -> Fact:
     value = number(fact.value)
-    return fact if value is None or fact.name not in settings().of_executions else replace(fact, value=factor * value)
+    if value is None or fact.name not in settings().of_executions or not math.isfinite(factor * value):
+        return fact
+    return replace(fact, value=factor * value)
 
 
 def _weighed(finding: Finding, factor: float) -> Finding:
@@ -62,6 +69,6 @@ def _weighed(finding: Finding, factor: float) -> Finding:
 
 def _more(saving: Saving | None, factor: float) -> Saving | None:
     """The same of so many times the recording."""
-    if saving is None or saving.us_of_recording is None:
+    if saving is None or saving.us_of_recording is None or not math.isfinite(factor * saving.us_of_recording):
         return saving
     return replace(saving, us_of_recording=factor * saving.us_of_recording)

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from advisor.model import Report
-from advisor.pipeline import Options, advise
+from advisor.pipeline import Options, advise, measure
 from advisor.ruleset.files.loader import load_rules
 
 HEAD = "Step Id,Name,Type,Accelerator Core,Start Time(us),Duration(us),Block Num,Input Shapes"
@@ -97,3 +97,17 @@ def test_drawing_random_inputs_is_no_fault_of_the_network(tmp_path: Path) -> Non
     drawn = ((f"{call}_DSARandomNormal_DSARandomNormal", 400.0), (f"{call}_CastAiCore_Cast", 90.0))
     found = _of_calls(tmp_path, drawn).findings
     assert not [each for each in found if each.subject.id in ("Cast", "DSARandomNormal")]
+
+
+def test_kernels_whose_types_only_their_names_tell_count_by_type(tmp_path: Path) -> None:
+    """Level 0 records no types: a cast that a reduction makes for itself is none of the transposes beside it."""
+    rows, at = ["Name,Type,Accelerator Core,Start Time(us),Duration(us)"], 1_000_000.0
+    calls = ("aclnnReduceSum_CastAiCore_Cast", "aclnnInplaceCopy_TransposeAiCore_Transpose", "aclnnMul_MulAiCore_Mul")
+    for number in range(60):
+        rows.append(f"{calls[number % 3]},N/A,N/A,{at},{10.0 * (1 + number % 3)}")
+        at += 100
+    output = tmp_path / "node_1_20260601142437309_ascend_pt" / "ASCEND_PROFILER_OUTPUT"
+    output.mkdir(parents=True)
+    (output / "kernel_details.csv").write_text("\n".join(rows) + "\n", encoding="utf-8")
+    shares = measure([tmp_path], None, Options(jobs=1)).facts.of("operator_type.inside_share")
+    assert {subject.id.rpartition("_")[2]: fact.value for subject, fact in shares.items()} == {"Cast": 1.0}

@@ -124,7 +124,16 @@ def _steps_covered(o: Operators, times: StepTimes) -> int | None:
     most = section("contradiction")["one_job_factor"] * step_us * times.recorded
     if min(step_us, us) <= 0 or float(o.compute_us.sum()) <= most:
         return None
-    return round(float(o.compute_us.sum()) / us)
+    fewest = round(float(o.compute_us.sum()) / us)
+    return fewest if "computing" in times.phases else max(fewest, _once_in_each(o))  # a step may idle as well
+
+
+def _once_in_each(o: Operators) -> int:
+    """How many executions the counts tell of: some type ran once in each, and all others as often in one as in the
+    next; 0 where they do not show it."""
+    counts = np.array([row.count.sum() for row in o.types.values() if not row.communication])
+    enough = len(counts) >= section("witness")["fewest_types"] and counts.min() > 0
+    return int(counts.min()) if enough and not np.any(counts % counts.min()) else 0
 
 
 def _runs_whole(o: Operators, executions: int) -> bool:
@@ -512,9 +521,23 @@ def _unfused_attention(o: Operators) -> dict[str, float]:
         softmaxes = sum(float(row.count.sum()) for name, row in o.types.items() if is_softmax(name))
         if not softmaxes or products < 2 * softmaxes:
             return {}
-        found = {name: float(row.total_us.sum()) for name, row in o.types.items() if is_between_products(name)}
+        found = {name: _beside_softmaxes(row, o.types) for name, row in o.types.items() if is_between_products(name)}
     order = sorted(found, key=lambda name: -found[name])
     return {name: found[name] / us for name in order if (us := float(o.types[name].total_us.sum()))}
+
+
+def _beside_softmaxes(row: TypeRow, types: Mapping[str, TypeRow]) -> float:
+    """Microseconds that a type can take at most in calls beside a softmax, forward or backward: what is called more
+    often than those, as dropout is behind every projection, runs elsewhere for the rest."""
+    us, calls = float(row.total_us.sum()), float(row.count.sum())
+    softmaxes = sum(float(other.count.sum()) for name, other in types.items() if _is_any_softmax(name))
+    if _is_any_softmax(row.type) or not row.longest_us or calls <= softmaxes:
+        return us
+    return min(us, softmaxes * row.longest_us)
+
+
+def _is_any_softmax(name: str) -> bool:
+    return is_between_products(name) and "softmax" in name.lower()
 
 
 def _exchanges(o: Operators, per: _Scale) -> Iterator[tuple[str, float]]:

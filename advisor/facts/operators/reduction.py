@@ -278,7 +278,7 @@ def reduce(rank: Rank) -> Operators | None:
             loss_us=sum(float(by_signature[1][s]) for s in members[t] if is_of_loss(kernels.signatures[s], sizes)),
             gating=None if gated is None or not activation(types[t]) else gated[t],
             backward=backward_of(types[t], attends),
-            inside=_inside(kernels, members[t]) if is_conversion(types[t]) else None,
+            inside=_inside(kernels, type_of == t) if is_conversion(types[t]) else None,
             longest=tuple(longest.get(t, ())), aicpu_longest=tuple(on_aicpu.get(t, ())),
             patches=patches_of(
                 [kernels.signatures[s] for s in members[t]], by_signature[0][members[t]], by_signature[1][members[t]],
@@ -466,9 +466,8 @@ def _framework_share(kernels: Kernels, members: Sequence[int], ours: Sequence[in
     return float(inserted / total) if total > 0 else None
 
 
-def _inside(kernels: Kernels, members: Sequence[int]) -> Inside | None:
+def _inside(kernels: Kernels, mine: Mask) -> Inside | None:
     """What of a conversion calls of the library do for themselves; None where no kernel's name tells such a call."""
-    mine = np.isin(kernels.signature, members)
     us = np.bincount(kernels.name[mine], kernels.duration[mine], len(kernels.names))
     times = np.bincount(kernels.name[mine], minlength=len(kernels.names))
     counts: Counter[str] = Counter()

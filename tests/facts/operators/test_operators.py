@@ -496,6 +496,23 @@ def test_an_attention_that_is_not_fused_shows_in_the_statistic_of_types(
     assert (facts.number("operators.attention_us", RUN) is not None) == (told is not None)
 
 
+def test_dropout_behind_every_projection_is_no_part_of_the_attention(tmp_path: Path) -> None:
+    """Twenty softmaxes and their gradients have forty masks beside them: of hundred and twenty, the other eighty stand
+    elsewhere, and none of the forty takes longer than the longest."""
+    rows = [
+        f"{name},AI_CORE,{count},{total},1.0,{total / count},{longest},0"
+        for name, count, total, longest in (
+            ("BatchMatMul", 80, 8000, 150), ("SoftmaxV2", 20, 2000, 110), ("SoftmaxGrad", 20, 2200, 120),
+            ("DropOutDoMask", 120, 1200, 16),
+        )
+    ]  # fmt: skip
+    head = "OP Type,Core Type,Count,Total Time(us),Min Time(us),Avg Time(us),Max Time(us),Ratio(%)"
+    output = tmp_path / "node0_1_20240101000000000_ascend_ms" / "ASCEND_PROFILER_OUTPUT"
+    output.mkdir(parents=True)
+    (output / "op_statistic.csv").write_text("\n".join([head, *rows]) + "\n")
+    assert measured(tmp_path).facts.value("operators.attention_us", RUN) == pytest.approx(2000 + 2200 + 40 * 16)
+
+
 ATTENTION = ("MatMulV2", "Transpose", "BatchMatMulV2", "Muls", "Add", "SoftmaxV2", "Cast", "BatchMatMulV2", "Muls")
 
 
@@ -772,6 +789,28 @@ def test_a_statistic_of_whole_executions_is_not_damaged(tmp_path: Path, last: in
     measured = measure([tmp_path], [], Options(jobs=1))
     assert "covers about 20 such steps" in measured.problems[0].problem
     assert bool(measured.facts.doubted) is doubted
+
+
+@pytest.mark.parametrize(("first", "count"), [(150, 24.0), (149, 3600 / 71)])
+def test_counts_tell_the_executions_of_a_graph_whose_iterations_were_cut(
+    tmp_path: Path, first: int, count: float
+) -> None:
+    """Ten iterations of 10.7 ms are left; kernels of 745 ms are of seventy at least. Where one type ran 150 times and
+    all others a multiple of that, they are of 150."""
+    types = {"Add": first, "Sub": 150, "Mul": 300, "GatherV2": 300, "Rotary": 3600, "Norm": 7050, "Attention": 3600}
+    output = tmp_path / "PROF_000001_20260101000000000_ABC" / "mindstudio_profiler_output"
+    output.mkdir(parents=True)
+    rows = [
+        f"{name},AI_VECTOR_CORE,{n},{745_000 / 7},1,{745_000 / 7 / n},{745_000 / 7},14" for name, n in types.items()
+    ]
+    head = "OP Type,Core Type,Count,Total Time(us),Min Time(us),Avg Time(us),Max Time(us),Ratio(%)"
+    (output / "op_statistic_20260101000000.csv").write_text("\n".join([head, *rows]) + "\n")
+    rows = [f"0,{n},N/A,N/A,{1_700_000_000_000_000 + 10_700 * n}.0,10700.0,N/A,N/A,N/A,1" for n in range(1, 11)]
+    head = "Device_id,Iteration ID,FP Start(us),BP End(us),Iteration End(us),Iteration Time(us),FP to BP Time(us),"
+    head += "Iteration Refresh(us),Data Aug Bound(us),Model ID"
+    (output / "step_trace_20260101000000.csv").write_text("\n".join([head, *rows]) + "\n")
+    facts = measured(tmp_path).facts
+    assert facts.value("operator_type.count", Subject("operator_type", "Attention")) == pytest.approx(count)
 
 
 def test_kernels_of_several_streams_fill_more_than_their_steps(tmp_path: Path) -> None:
