@@ -168,3 +168,17 @@ def test_a_function_at_many_places_of_the_step_is_told_with_all_it_has(tmp_path:
     assert found.saving is not None and found.saving.us == pytest.approx(7500, rel=0.05)
     assert [remedy.id for remedy in found.remedies][:1] == ["mend-graph-breaks"]
     assert not told(tmp_path, "SCHED023")
+
+
+@pytest.mark.parametrize(
+    ("owner", "advice"),
+    [
+        ("Optimizer.step#DeepSpeedCPUAdam.step", "update-on-device"),
+        ("train.py(88): log_loss", "take-work-off-the-path"),
+    ],
+)
+def test_what_is_advised_follows_from_what_the_host_does(tmp_path: Path, owner: str, advice: str) -> None:
+    """An optimizer that runs on the host reads no value back and prepares no launch."""
+    (found,) = told(loop(tmp_path, (owner, 9000)), "SCHED023")
+    assert advice in [remedy.id for remedy in found.remedies]
+    assert {"update-on-device", "take-work-off-the-path"} - {remedy.id for remedy in found.remedies}
