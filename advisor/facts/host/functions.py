@@ -48,6 +48,14 @@ KINDS = (
         needs="trace",
     ),
     kind(
+        "timeline.gap_owner_steps_share",
+        "ratio",
+        "run",
+        "in what part of the steps it has half of that at least, on the rank where it has most",
+        formula="steps with half of the mean and more (knowledge_base/recording.yaml, idle_places.alike)",
+        needs="trace",
+    ),
+    kind(
         "timeline.function_stall_us",
         "us",
         "run",
@@ -160,17 +168,24 @@ def owner_facts(
 ) -> Iterator[Fact]:
     """What the owner has of long stretches, mean over ranks. `found` has each rank's steps and what those that own one
     of its longest have of them all."""
-    whole, waits = [], []
+    whole, waits, often = [], [], []
     for rank, (steps, functions) in found.items():
         per = scale(run, rank, steps)
         part = float(per.chosen.sum()) / per.steps
-        own = [f for f in functions if f.name[:200] == owner]
-        told = [np.isfinite(f.us) & per.chosen.astype(bool) for f in own]
-        whole.append(part * sum(float(f.us[at].mean()) for f, at in zip(own, told, strict=True) if at.any()))
-        waits.append(part * sum(float(f.waits_us[at].mean()) for f, at in zip(own, told, strict=True) if at.any()))
+        own = next((f for f in functions if f.name[:200] == owner), None)
+        told = np.zeros(len(steps), bool) if own is None else np.isfinite(own.us) & per.chosen.astype(bool)
+        if own is None or not told.any():
+            whole.append(0.0)
+            waits.append(0.0)
+            continue
+        us = own.us[told]
+        whole.append(part * float(us.mean()))
+        waits.append(part * float(own.waits_us[told].mean()))
+        often.append((whole[-1], float((us >= section("idle_places")["alike"] * us.mean()).mean())))
     if sum(whole) > 0:
         yield from fact("timeline.gap_owner_us", RUN, float(np.mean(whole)), *sources, samples=len(whole))
         yield from fact("timeline.gap_owner_waits_us", RUN, float(np.mean(waits)), *sources, samples=len(waits))
+        yield from fact("timeline.gap_owner_steps_share", RUN, max(often)[1], *sources, samples=len(often))
 
 
 def function_facts(

@@ -185,17 +185,28 @@ def _drained(times: StepTimes) -> float:
 
 def without_open_end(times: dict[int, StepTimes]) -> dict[int, StepTimes]:
     """Without the last step of a rank behind which other ranks have further ones: its records stop within it, or what
-    ran afterwards was added to it."""
+    ran afterwards was added to it, unless it is as long as the rank's other steps and computes as much."""
 
     def goes_on(step: str) -> bool:
         return any(one.places.get(step, len(one.steps)) < len(one.steps) - 1 for one in times.values())
 
     return {
         rank: one.without(one.steps[-1:], "incomplete: the collection ended in it")
-        if len(one.steps) >= section("odd_ends")["steps"] and goes_on(one.steps[-1])
+        if len(one.steps) >= section("odd_ends")["steps"] and goes_on(one.steps[-1]) and not _ends_as_others(one)
         else one
         for rank, one in times.items()
     }
+
+
+def _ends_as_others(one: StepTimes) -> bool:
+    """Whether the last step lies among the others, in length and in what it computes; not known without that."""
+    computing = one.phases.get("computing")
+    if computing is None or not np.isfinite(computing).all():
+        return False
+    off = section("start_gap")["telling_share"]
+    return all(
+        (1 - off) * values[:-1].min() <= values[-1] <= (1 + off) * values[:-1].max() for values in (one.time, computing)
+    )
 
 
 def _starts_late(times: StepTimes, typical: float) -> bool:

@@ -148,3 +148,37 @@ def test_a_loader_holds_the_loop_also_where_something_else_has_most_of_each_stre
     assert facts.number("loaders.held_share", RUN) == pytest.approx(1.0, abs=0.25)
     other = LOADER.replace("_MultiProcessing", "_SingleProcess")
     assert not facts_of(loop(tmp_path, ("AscendCL@opCompile", 22_000), (other, 7000))).number("loaders.held_share", RUN)
+
+
+def test_a_function_at_many_places_of_the_step_is_told_with_all_it_has(tmp_path: Path) -> None:
+    """A compiled graph that breaks again and again, behind other operators each time: no place has half of it."""
+    at, rows = 1_000_000, []
+    events: list[dict[str, object]] = [{"name": "process_name", "ph": "M", "pid": 1, "args": {"name": "Python"}}]
+    for step in range(STEPS):
+        for n in range(20):
+            if n % 4 == 0:
+                what = {"name": "TorchDynamo Cache Lookup", "ph": "X", "pid": 1, "tid": 1, "ts": f"{at}.0", "dur": 1500}
+                events.append(what)
+                at += 1500
+            rows.append(f"{step},Op{n}_1,Op{n},AI_VECTOR_CORE,{at}.0,2000")
+            at += 2000
+    (tmp_path / "kernel_details.csv").write_text("\n".join([HEADING, *rows]) + "\n", encoding="utf-8")
+    (tmp_path / "trace_view.json").write_text(json.dumps(events), encoding="utf-8")
+    (found,) = told(tmp_path, "SCHED096")
+    assert found.saving is not None and found.saving.us == pytest.approx(7500, rel=0.05)
+    assert [remedy.id for remedy in found.remedies][:1] == ["mend-graph-breaks"]
+    assert not told(tmp_path, "SCHED023")
+
+
+@pytest.mark.parametrize(
+    ("owner", "advice"),
+    [
+        ("Optimizer.step#DeepSpeedCPUAdam.step", "update-on-device"),
+        ("train.py(88): log_loss", "take-work-off-the-path"),
+    ],
+)
+def test_what_is_advised_follows_from_what_the_host_does(tmp_path: Path, owner: str, advice: str) -> None:
+    """An optimizer that runs on the host reads no value back and prepares no launch."""
+    (found,) = told(loop(tmp_path, (owner, 9000)), "SCHED023")
+    assert advice in [remedy.id for remedy in found.remedies]
+    assert {"update-on-device", "take-work-off-the-path"} - {remedy.id for remedy in found.remedies}

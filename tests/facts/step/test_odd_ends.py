@@ -85,6 +85,17 @@ def test_the_last_step_of_a_rank_that_others_go_on_from_is_no_whole_step() -> No
     assert without_open_end({0: whole, 1: whole})[0].steps == whole.steps
 
 
+def test_a_last_step_like_the_others_is_whole_wherever_other_ranks_end() -> None:
+    """Ranks that recorded from step 0 to 4 and from 2 to 6 all have whole steps; what is computed has to tell so."""
+    first = times([50, 51, 50, 50, 51], [49, 50, 49, 49, 50], [0] * 5)
+    second = StepTimes(("2", "3", "4", "5", "6"), first.time, first.phases, "steps")
+    kept = without_open_end({0: first, 1: second})
+    assert [one.steps for one in kept.values()] == [first.steps, second.steps]
+    for lengths, computed in (([50, 50, 50, 50, 40], [49] * 5), ([50, 51, 50, 50, 50], [49, 49, 49, 49, 30])):
+        cut = times(lengths, computed, [0] * 5)
+        assert without_open_end({0: cut, 1: second})[0].steps == cut.steps[:4]
+
+
 def test_a_first_step_whose_pause_comes_again_is_no_warm_up() -> None:
     """What a later step stands still for as well is a pause of the run, and counts. A first step that computes longer,
     or whose standing still is not found again, was warm-up; batches of several lengths compute longer again."""
