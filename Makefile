@@ -17,12 +17,15 @@ QUICK := tests/knowledge tests/test_recordings.py tests/test_units.py tests/test
 .PHONY: advise test quick check docs clean
 
 # durable-rules has no wheels and needs a C compiler; without one everything works on the built-in engine.
+# Modules are compiled here: where Python is told to keep none (PYTHONDONTWRITEBYTECODE, as in containers), each command
+# would compile them anew.
 $(VENV)/.installed: pyproject.toml
 	$(PYTHON) -m venv $(VENV)
 	$(BIN)/pip install -q -e . || ( \
 	  echo "durable-rules could not be built here; installing without it" && \
 	  $(PYTHON) .ci/requirements.py --without durable-rules > $(VENV)/requirements.txt && \
 	  $(BIN)/pip install -q -r $(VENV)/requirements.txt && $(BIN)/pip install -q --no-deps -e . )
+	$(BIN)/python -m compileall -q advisor
 	@touch $@
 
 $(VENV)/.installed-dev: $(VENV)/.installed

@@ -207,7 +207,9 @@ class Saving:
     without_absent_us: float | None = None
     """The most that it gives where ranks without a profile, which the step waits for, do not have the same cause."""
     keeping_up_us: float | None = None
-    """What it gives once the data loader keeps up, where that is behind and takes a part of it back."""
+    """What it gives once the data loader, or the host, keeps up, where that is behind and takes a part of it back."""
+    held_by: str = ""
+    """Which of them does: loading, launching."""
 
     @property
     def us(self) -> float:

@@ -234,8 +234,10 @@ OPERATORS = Table(
         _c("total_us", "float", keys=("execution_time", "op_total_time(ms)", "op_total_time(us)")),
         _c("input_shapes", "str"),
         _c("input_dtypes", "str"),
+        _c("graph", "int"),
     ),
 )
+"""`graph` is 0 for the operators of the training, where others evaluate; where nothing tells them apart it is empty."""
 
 HOST_API = Table(
     "host_api",
@@ -258,6 +260,7 @@ FRAMEWORK_OPERATORS = Table(
         _c("name", "str", "Name"),
         _c("input_shapes", "str", "Input Shapes"),
         _c("self_us", "float", "Host Self Duration(us)"),
+        _c("total_us", "float", "Host Total Duration(us)"),
     ),
 )
 """Without order and without steps: it tells of the recording as a whole, beside tables that tell its length."""

@@ -206,3 +206,16 @@ def test_a_few_kernels_one_by_one_take_nothing_from_the_sums(tmp_path):
     rows = [f"{types[0][0]}_{n},{types[0][0]},AI_CORE,{1_700_000_000_000_000 + 40 * n}.0,20.0,20.0" for n in range(30)]
     (exported(folder) / "op_summary_20260101000000.csv").write_text("\n".join([head, *rows]) + "\n")
     assert [each.rule for each in told(folder).findings if each.rule == "SCHED081"] == ["SCHED081"]
+
+
+def test_a_graph_that_is_captured_makes_none_of_the_calls_before(tmp_path):
+    """Launches one by one warm up for it: nobody is told to run as a graph what runs as one."""
+    types = network(Random(0))
+    kernels, count = sum(row[3] for row in types), sum(row[2] for row in types)
+    told_by = {}
+    for case, captures in (("eager", ()), ("captured", (("acl", "aclmdlRICaptureBegin", 3000.0, 2, 1800.0),))):
+        report = told(calls(statistic(tmp_path / case, types), [
+            ("node", "launch", 4.0 * count, count, 90.0), ("acl", "aclnnMul", 4 * kernels, count, 90.0), *captures,
+        ]))  # fmt: skip
+        told_by[case] = "SCHED081" in {each.rule for each in report.findings}
+    assert told_by == {"eager": True, "captured": False}

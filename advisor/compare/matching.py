@@ -34,23 +34,30 @@ def match_findings(before: Report, after: Report, seen: Sight, comparable: bool 
     old, new = _by_key(before), _by_key(after)
     then, now = ({check.rule: check for check in side.checked} for side in (before, after))
     for key, finding in old.items():
-        unlike = _named(seen.unlike(finding))
         if key in new:
-            yield Matched("remaining", finding.verdict, finding.subject, finding, new[key], unlike)
+            yield Matched(
+                "remaining", finding.verdict, finding.subject, finding, new[key], _named(seen.unlike(finding))
+            )
             continue
-        reason = _unjudged(now.get(finding.rule), seen.new, seen.old, finding) or unlike
-        reason = reason if comparable else NOT_COMPARABLE
+        reason = _reason(now.get(finding.rule), seen.new, seen.old, finding, seen, comparable)
         state, reason = _state("resolved", "unjudged", reason, finding, seen)
         yield Matched(state, finding.verdict, finding.subject, finding, None, reason)
     for key, finding in new.items():
         if key in old:
             continue
-        unlike = _named(seen.unlike(finding))
-        reason = _unjudged(then.get(finding.rule), seen.old, seen.new, finding) or unlike
-        reason = reason if comparable else NOT_COMPARABLE
+        reason = _reason(then.get(finding.rule), seen.old, seen.new, finding, seen, comparable)
         lost = comparable and not seen.lost.isdisjoint(seen.unlike(finding))
         state, reason = _state("new", "unjudged" if lost else "new", reason, finding, seen)
         yield Matched(state, finding.verdict, finding.subject, None, finding, reason)
+
+
+def _reason(
+    check: Check | None, here: FactTable, there: FactTable, finding: Finding, seen: Sight, comparable: bool
+) -> str:
+    """Why nobody can tell whether a finding of `there` is absent `here`; empty where one can."""
+    if not comparable:
+        return NOT_COMPARABLE
+    return _unjudged(check, here, there, finding) or _named(seen.unlike(finding))
 
 
 def _state(known: str, unknown: str, reason: str, finding: Finding, seen: Sight) -> tuple[str, str]:

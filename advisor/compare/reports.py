@@ -14,13 +14,14 @@ from advisor.basics.files import LARGEST_DOCUMENT, read_own
 from advisor.basics.units import MEASURED, show, show_apart, signed
 from advisor.compare.changes import Change, Role, changes
 from advisor.compare.effects import causes, effects
+from advisor.compare.executions import as_many_calls
 from advisor.compare.facts import FactTable
 from advisor.compare.matching import match_findings
 from advisor.compare.metrics import MEASURED_KERNEL, metrics
 from advisor.compare.model import Cause, Comparison, Matched, Metric, Obstacle
 from advisor.compare.obstacles import obstacles, unlike_files
 from advisor.compare.sight import sight
-from advisor.compare.steps import MOST, slow_steps_told
+from advisor.compare.steps import MOST, pauses, slow_steps_told
 from advisor.engine.concluding.summary import about, named
 from advisor.facts.base import FactKind
 from advisor.knowledge.comparison import compared_facts, settings
@@ -46,22 +47,29 @@ def compare(before: Report, after: Report, *, catalogue: Mapping[str, FactKind] 
         from advisor.facts.registry import catalogue as known
 
         catalogue = known()
+    after, repeated = as_many_calls(before, after)
     seen = sight(FactTable(before.facts), FactTable(after.facts), catalogue)
     old, new = seen.old, seen.new
-    between = (*obstacles(before.profile, after.profile, old, new), *unlike_files(seen))
+    differing = obstacles(before.profile, after.profile, old, new)
+    between = (*differing, *filter(None, (repeated,)), *unlike_files(seen))
     comparable = not any(obstacle.blocks for obstacle in between)
     found = tuple(metrics(old, new, catalogue))
     matched = tuple(match_findings(before, after, seen, comparable))
     step = next((m for name in _STEP for m in found if m.fact == name and m.before and m.after), None)
+    marked = before.profile.has_steps or after.profile.has_steps
+    paused = None if marked or step is None or step.fact == MEASURED_KERNEL else pauses(old, new)
+    step = step if paused is None else None
     usable = step if comparable else None
     units = {name: kind.unit for name, kind in catalogue.items()}
     outcome = _outcome(step, comparable)
-    marked = before.profile.has_steps or after.profile.has_steps
     worth = step.noise if step is not None else settings().limits["least_change"]
     of_steps = None if usable is not None and usable.fact == MEASURED_KERNEL else usable
-    where = tuple(changes(old, new, worth)) if comparable and of_steps is usable else ()
+    where = tuple(changes(old, new, worth)) if comparable and of_steps is usable and paused is None else ()
     behind = tuple(causes(matched, old, new, of_steps, _against(where))) if of_steps is not None else ()
     said = _headline(outcome, step, matched, between, behind, where, (old, new))
+    if comparable and paused is not None:
+        lengths = " → ".join(show_apart(*paused, "us", MEASURED))
+        said = both("comparison.headline_paused", times=lengths, counts=_counted(matched))
     return Comparison(
         before=before.profile,
         after=after.profile,
@@ -103,15 +111,14 @@ def _headline(
     outcome: str, step: Metric | None, matched: Sequence[Matched], between: Sequence[Obstacle],
     behind: Sequence[Cause], where: Sequence[Change], facts: tuple[FactTable, FactTable],
 ) -> Text:  # fmt: skip
-    counts = {state: sum(m.state == state for m in matched) for state in ("resolved", "remaining", "new", "unjudged")}
-    said = both("comparison.counts_unjudged" if counts["unjudged"] else "comparison.counts", **counts)
+    said = _counted(matched)
     if outcome == "incomparable":
         blocking = [_differing(other) for other in between if other.blocks]
         listed = reduce(lambda first, second: both("comparison.and", first=first, second=second), blocking)
         return both("comparison.headline_incomparable", obstacles=listed, counts=said)
     if step is None or step.before is None or step.after is None:
         said = both("comparison.headline_unknown", counts=said)
-        for other in (other for other in between if other.what.endswith("files")):
+        for other in (other for other in between if other.what == "executions" or other.what.endswith("files")):
             said = both("comparison.headline_besides", first=said, what=_differing(other), why=other.why)
         return said
     subject = "kernel" if step.fact == MEASURED_KERNEL else "headline"
@@ -133,6 +140,11 @@ def _headline(
     for other in (other for other in between if step.moved and other.what != "files"):
         said = both("comparison.headline_besides", first=said, what=_differing(other), why=other.why)
     return said
+
+
+def _counted(matched: Sequence[Matched]) -> Text:
+    counts = {state: sum(m.state == state for m in matched) for state in ("resolved", "remaining", "new", "unjudged")}
+    return both("comparison.counts_unjudged" if counts["unjudged"] else "comparison.counts", **counts)
 
 
 def _differing(other: Obstacle) -> Text:

@@ -49,6 +49,15 @@ def _chance(old: FactTable, new: FactTable) -> float:
     return hypot(*single) / longer if all(single) and longer > 0 else 0.0
 
 
+def pauses(old: FactTable, new: FactTable) -> tuple[float, float] | None:
+    """How long the longest stretch without any work lasts on either side, microseconds, where it is most of both
+    recordings: then their lengths tell of the pause. Of recordings without steps."""
+    told = [(table.number("timeline.longest_gap_us"), table.number("step.time_us")) for table in (old, new)]
+    least = settings().limits["mostly_paused"]
+    longest = [gap for gap, whole in told if gap and whole and gap >= least * whole]
+    return (longest[0], longest[1]) if len(longest) == 2 else None
+
+
 def slow_steps_told(first: Text, old: FactTable, new: FactTable, step: Metric) -> Text:
     """The headline with what the usual steps and the slow ones did, where most of the change lies in slow steps."""
     costs = [_slow_cost(table) for table in (old, new)]

@@ -82,7 +82,7 @@ def _describe(rule: Rule) -> dict[str, Any]:
         },
         "statements": list(rule.statements),
         "references": [dict(reference) for reference in rule.references],
-        "explains": [{"verdict": e.verdict, "on": e.on, "apart": e.apart} for e in rule.explains],
+        "explains": [{"verdict": e.verdict, "on": e.on, "apart": e.apart, "but": list(e.but)} for e in rule.explains],
         "remedies": [use.id for use in rule.remedies],
         "false_positives": [trap.en for trap in rule.false_positives],
         "false_positives_zh": [trap.zh for trap in rule.false_positives],

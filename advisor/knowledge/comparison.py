@@ -17,6 +17,8 @@ class Settings:
     metrics: tuple[str, ...] = ()
     without_length: tuple[str, ...] = ()
     """Compared as well where neither side tells how long a step or the recording takes."""
+    of_executions: frozenset[str] = frozenset()
+    """Sums that grow with the number of executions in a recording without steps."""
     steps: dict[str, tuple[tuple[str, ...], ...]] = field(default_factory=dict)
     """Fact of a step's length -> ways to divide it into parts that add up."""
     members: dict[str, tuple[tuple[str, ...], ...]] = field(default_factory=dict)
@@ -38,6 +40,7 @@ def settings() -> Settings:
         {name: float(entry["value"]) for name, entry in found["limits"].items()},
         tuple(found["metrics"]),
         tuple(found["without_length"]),
+        frozenset(found["of_executions"]),
         {step: tuple(map(tuple, divisions)) for step, divisions in found["step"].items()},
         {part: tuple((way,) if isinstance(way, str) else tuple(way) for way in ways)
          for part, ways in found["members"].items()},

@@ -8,6 +8,9 @@ from functools import lru_cache
 from advisor.basics.resources import resource
 from advisor.yamlfiles.document import read_document
 
+LAUNCHES_LATE = "host-dispatch-bound"
+"""The verdict of a host that launches more slowly than its device computes."""
+
 
 @dataclass(frozen=True)
 class VerdictWord:
@@ -26,12 +29,25 @@ class VerdictWord:
     """What it costs the device waits, whatever its direction: nothing of it is computed."""
     loads: bool = False
     """Batches come late: until they do not, what else is mended only lengthens the wait for them."""
+    loops: bool = False
+    """The loop's own thread loses it, beside which workers load: batches come no sooner for it."""
 
 
 def is_of_loading(verdict: str) -> bool:
     """Whether such a cause makes batches come late."""
     word = verdict_words().get(verdict)
     return word is not None and word.loads
+
+
+def frees(verdict: str, holder: str) -> bool:
+    """Whether mending such a cause makes keep up what takes back other gains: `loading` or `launching`."""
+    return is_of_loading(verdict) if holder == "loading" else verdict == LAUNCHES_LATE
+
+
+def is_of_the_loop(verdict: str) -> bool:
+    """Whether the loop's own thread loses what such a cause costs, beside the workers that load."""
+    word = verdict_words().get(verdict)
+    return word is not None and word.loops
 
 
 def only_waits(verdict: str) -> bool:
@@ -54,6 +70,7 @@ def verdict_words() -> dict[str, VerdictWord]:
             entry.get("points", False),
             entry.get("waits", False),
             entry.get("loads", False),
+            entry.get("loops", False),
         )
         for word, entry in data.items()
     }

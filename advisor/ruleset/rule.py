@@ -75,6 +75,8 @@ class Explains(NamedTuple):
     on: str = "any"
     apart: bool = False
     """The two lose different parts of the same step: no microsecond of the symptom is the cause's."""
+    but: tuple[str, ...] = ()
+    """Rules of that verdict which it does not account for: they measure idle stretches of another kind."""
 
 
 @dataclass(frozen=True)

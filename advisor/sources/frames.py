@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from advisor.basics.arrays import Floats
+from advisor.basics.arrays import Floats, Ints
 from advisor.sources.coded import Coded
 from advisor.sources.reference import Note
 from advisor.tables import LARGEST, LONGEST_TEXT, Column, Table
@@ -254,6 +254,11 @@ _MICROSECONDS = re.compile(r"[0-9]{1,16}\.[0-9]{3}(?:\n[0-9]{1,16}\.[0-9]{3})*")
 def _times(cells: Sequence[Any], scale: int) -> Any:
     """Nanoseconds of numbers, or of texts that are all microseconds with three decimals, else None; a float's digits
     are those it is written with."""
+    import pandas as pd
+
+    if isinstance(cells, np.ndarray) and cells.dtype == np.float64:
+        instants = _instants(cells) if scale == 1000 else None
+        return None if instants is None else pd.array(instants, dtype="Int64")
     kinds = set(map(type, cells))
     whole = "\n".join(map(str.strip, cells)) if kinds == {str} and scale == 1000 else ""
     if not kinds <= {int, float} and not _MICROSECONDS.fullmatch(whole):
@@ -263,9 +268,17 @@ def _times(cells: Sequence[Any], scale: int) -> Any:
         times = np.array([*found], np.int64)
     except (Unusable, OverflowError):
         return None
-    import pandas as pd
-
     return pd.array(times, dtype="Int64")
+
+
+def _instants(cells: Floats) -> Ints | None:
+    """Nanoseconds of microseconds; None where one may be written with more than one decimal: from 2**49 on (18 years)
+    the shortest text that tells a float from its neighbours has one at most."""
+    whole = np.floor(cells)
+    if not ((cells < 2**53) & ((cells >= 2**49) | ((cells == whole) & (cells >= 0)))).all():
+        return None
+    instants: Ints = whole.astype(np.int64) * 1000 + np.rint((cells - whole) * 10).astype(np.int64) * 100
+    return instants
 
 
 def _nullable(numbers: Floats) -> Any:

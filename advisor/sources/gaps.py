@@ -20,6 +20,8 @@ USUAL = 0.5
 _SHOWN = 6
 _HEADINGS_READ = 128
 """Ranks whose headings are compared."""
+_SHORT = 16
+"""Bytes; no file with an entry is shorter."""
 
 
 def tell_gaps(ranks: Sequence[Rank]) -> None:
@@ -31,6 +33,7 @@ def tell_gaps(ranks: Sequence[Rank]) -> None:
         if len(alike) > 1:
             _tell_devices(alike)
             _tell_files(alike)
+            _tell_hollow(alike)
             _tell_headings(alike)
             _tell_schemas([rank for rank in alike if rank.info.get("schema")])
 
@@ -61,6 +64,24 @@ def _tell_files(ranks: Sequence[Rank]) -> None:
                 name = _own_name(path, example, rank)
                 if not _is_told(rank, name):
                     rank.note(name, f"is missing or unusable at rank {rank.rank}, while other ranks have it ({table})")
+
+
+def _tell_hollow(ranks: Sequence[Rank]) -> None:
+    """JSON files without an entry, as are written where nothing happened, beside those of ranks where much did."""
+    for table in sorted({table for rank in ranks for table in rank.tables}):
+        having = [rank for rank in ranks[:_HEADINGS_READ] if table in rank.tables]
+        hollow = [rank for rank in having if _is_hollow(rank.tables[table].paths[0])]
+        if hollow and len(hollow) <= (1 - USUAL) * len(having):
+            for rank in hollow:
+                file = rank.relative(rank.tables[table].paths[0])
+                rank.note(file, f"holds nothing at rank {rank.rank}, while the files of other ranks do ({table})")
+
+
+def _is_hollow(path: Path) -> bool:
+    try:
+        return path.suffix == ".json" and path.stat().st_size < _SHORT and path.read_bytes().strip() in (b"{}", b"[]")
+    except OSError:
+        return False
 
 
 def _tell_headings(ranks: Sequence[Rank]) -> None:

@@ -35,6 +35,10 @@ EXPLAINED: tuple[Explanation, ...] = (
         "alike to the last digit",
     ),
     Explanation(
+        ("csv.duplicate_rows",), r"operator_details\.csv: ",
+        "calls of several threads may be alike to the last digit, and in real tables some are", quiet=True,
+    ),
+    Explanation(
         ("json.delete_key",), r"",
         "one sample or size of many, or a key that only some versions write: as such a version would have left it",
     ),
@@ -169,7 +173,7 @@ EXPLAINED: tuple[Explanation, ...] = (
         "a link that leads nowhere, as that of a kernel whose launch was not recorded; a number that was not measured",
     ),
     Explanation(
-        ("csv.odd_cell", "csv.odd_cells"), r"(Stream ID|'１２' in one row of \w+)$",
+        ("csv.odd_cell", "csv.odd_cells", "csv.extreme_cell"), r"(Stream ID|'１２' in one row of \w+)$",
         "a stream may have any name; full-width digits are digits",
     ),
     Explanation(

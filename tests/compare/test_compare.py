@@ -547,6 +547,25 @@ def test_a_part_that_moved_against_the_change_is_opened():
     assert {line.subject.id: line.difference for line in lines if line.subject != RUN} == {"Index": 400.0}
 
 
+def test_sums_of_kernels_tell_where_a_step_grew_that_nothing_else_divides():
+    """Executions of a graph mark the steps, and a statistic sums their kernels up: no table tells what a step computes,
+    and the kernels it lists became longer all the same."""
+    sides = []
+    for step, norm, product in ((1000.0, 100.0, 300.0), (1250.0, 200.0, 310.0)):
+        types = [
+            Fact("operator_type.time_us", Subject("operator_type", name), us)
+            for name, us in (("RmsNorm", norm), ("MatMul", product))
+        ]
+        side = report({"step.time_us": step, "step.interval_us": 0.0, "operators.compute_us": norm + product})
+        sides.append(replace(side, facts=(*side.facts, *types)))
+    lines = compare(*sides).accounts
+    parts = {line.part: line.difference for line in lines if line.role is ChangeRole.PART and not line.rest}
+    assert parts == {"operators.compute_us": 110.0, "step.interval_us": 0.0}
+    assert {line.subject.id: line.difference for line in lines if line.subject != RUN and not line.rest} == {
+        "RmsNorm": 100.0
+    }
+
+
 def test_more_calls_of_the_same_shapes_are_more_work_and_no_other_shapes():
     """Two more layers: which of two shapes is costliest changes by itself, and the number of kernels says why."""
     sides = []

@@ -6,6 +6,7 @@ from pathlib import Path
 
 import pytest
 
+from advisor.model import Report
 from advisor.pipeline import Options, advise
 from advisor.ruleset.files.loader import load_rules
 
@@ -51,3 +52,48 @@ def _snippet(rank: Path, kernels: tuple[tuple[str, str, int], ...]) -> str:
     (found,) = [each for each in report.findings if each.rule == "COMP020"]
     (snippet,) = [each.snippet for each in found.remedies if each.id == "remove-conversions"]
     return str(snippet)
+
+
+CALLS = "Step Id,Name,Type,Accelerator Core,Start Time(us),Duration(us),Input Shapes,Input Data Types"
+
+
+def _of_calls(tmp_path: Path, calls: tuple[tuple[str, float], ...]) -> Report:
+    """Steps of a product and of these kernels, each by its call and type, with its microseconds."""
+    rows, at = [CALLS], 1_000_000.0
+    for step in range(3):
+        for number in range(20):
+            for name, us in (("aclnnMatmul_MatMulV3Common_MatMulV3", 300.0), *calls):
+                kind = name.rpartition("_")[2]
+                core = "AI_CORE" if kind.startswith("MatMul") else "DSA_SQE" if "DSA" in kind else "AI_VECTOR_CORE"
+                rows.append(f'{step},{name},{kind},{core},{at + number / 10:.3f},{us},"64,64",FLOAT')
+                at += us + 1
+    output = tmp_path / "node_1_20260601142437309_ascend_pt" / "ASCEND_PROFILER_OUTPUT"
+    output.mkdir(parents=True)
+    (output / "kernel_details.csv").write_text("\n".join(rows) + "\n", encoding="utf-8")
+    return advise([tmp_path], load_rules(), Options(jobs=1))
+
+
+@pytest.mark.parametrize(
+    ("call", "remedy"),
+    [
+        ("aclnnUpsampleBilinear2d_TransposeAiCore_Transpose", "spare-converting-calls"),
+        ("aclnnInplaceCopy_TransposeAiCore_Transpose", "remove-conversions"),
+        ("aclnnCast_CastAiCore_Cast", "remove-conversions"),
+    ],
+)
+def test_a_conversion_inside_another_call_is_not_looked_for_in_the_program(
+    tmp_path: Path, call: str, remedy: str
+) -> None:
+    """An interpolation brings its images into its own layout: no line of the program transposes there."""
+    (found,) = [each for each in _of_calls(tmp_path, ((call, 90.0),)).findings if each.rule == "COMP020"]
+    assert remedy in {each.id for each in found.remedies}
+    assert ("aclnnUpsampleBilinear2d (60)" in found.message.en) == (remedy == "spare-converting-calls")
+
+
+def test_drawing_random_inputs_is_no_fault_of_the_network(tmp_path: Path) -> None:
+    """What draws them knows float32 alone and casts for half precision; and an engine of its own draws, no vector core
+    does."""
+    call = "aclnnInplaceNormal"
+    drawn = ((f"{call}_DSARandomNormal_DSARandomNormal", 400.0), (f"{call}_CastAiCore_Cast", 90.0))
+    found = _of_calls(tmp_path, drawn).findings
+    assert not [each for each in found if each.subject.id in ("Cast", "DSARandomNormal")]

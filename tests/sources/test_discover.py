@@ -65,6 +65,19 @@ def test_ranks_lie_at_any_depth_and_in_several_paths(make_rank, tmp_path):
     assert whole.ranks[0].source("steps", "free_us").file.startswith("node0/")
 
 
+@pytest.mark.parametrize(("hollow", "told"), [((1,), [1]), ((0, 1, 2), [])])
+def test_a_file_without_an_entry_beside_full_ones_is_told(make_rank, tmp_path, hollow, told):
+    """`{}` is what is written where nothing was communicated; beside ranks that did, it is what is left of a file."""
+    for rank in range(3):
+        link = '{"1": {"p2p": {"send@7": {"0-1": {"Transport Type": "HCCS", "Transit Size(MB)": 1}}}}}'
+        text = "{}" if rank in hollow else link
+        make_rank(f"job/x_{rank}_20250101000000000_ascend_pt", rank, **{"communication_matrix.json": text})
+    profile = load_profile([tmp_path / "job"])
+    found = [p for rank in profile.ranks for p in rank.problems if "holds nothing at rank" in p.problem]
+    assert [int(p.problem.split()[4].strip(",")) for p in found] == told
+    assert all(p.file.endswith("communication_matrix.json") for p in found)
+
+
 def _of_world(folder: Path, size: int) -> Path:
     (folder / "profiler_metadata.json").write_text(json.dumps({"distributed_args": {"world_size": size}}))
     return folder

@@ -10,23 +10,46 @@ from dataclasses import replace
 
 from advisor.basics.units import show
 from advisor.facts.base import FactSet
-from advisor.knowledge.verdicts import is_of_loading
+from advisor.knowledge.verdicts import LAUNCHES_LATE, frees, is_of_loading, is_of_the_loop
 from advisor.knowledge.words import both
-from advisor.model import RUN, Confidence, Direction, Finding, Subject
+from advisor.model import RUN, Confidence, Direction, Finding, Saving, Subject
 
 _ELSEWHERE = (Direction.COMPUTATION, Direction.COMMUNICATION)
-"""Where a step loses what a loader takes back; what the host does may be the loading itself."""
+"""Where a step loses what a loader takes back; of what the host does, only what the loop itself does: the rest may be
+the loading."""
 
 
 def at_the_loaders_pace(findings: Sequence[Finding], facts: FactSet) -> list[Finding]:
-    """The findings with what they give alone, where one of them certainly is that batches come late."""
+    """The findings with what they give alone, where one of them is that batches come late: certainly, or what else is
+    found is as doubtful."""
     held = facts.number("loaders.held_share", RUN) or 0.0
-    behind = any(
-        is_of_loading(f.verdict) and f.saving is not None and f.confidence is not Confidence.LOW for f in findings
-    )
-    if not held or not behind or not any(_is_held(f) for f in findings):
+    behind = [f.confidence for f in findings if is_of_loading(f.verdict) and f.saving is not None]
+    certain = any(confidence is not Confidence.LOW for confidence in behind)
+    taken = [_is_held(f) and (certain or f.confidence is Confidence.LOW) for f in findings]
+    if not held or not behind or not any(taken):
         return list(findings)
-    return [_held(f, held) if _is_held(f) else _no_event(f) for f in findings]
+    return [_held(f, held) if less else _no_event(f) for f, less in zip(findings, taken, strict=True)]
+
+
+def at_the_hosts_pace(findings: Sequence[Finding], facts: FactSet) -> list[Finding]:
+    """The findings with what they give alone, where one of them certainly is that a host launches late which launches
+    all the time: what devices do sooner, they then wait for the next launch."""
+    step, bound = facts.number("step.time_us", RUN), facts.number("dispatch.bound_us", RUN)
+    late = (f for f in findings if f.verdict == LAUNCHES_LATE and f.saving is not None)
+    if not step or bound is None or not any(f.confidence is not Confidence.LOW for f in late):
+        return list(findings)
+    left = max(step - bound, 0.0)
+    return [_launched(f, left) if f.direction in _ELSEWHERE and _may_be_held(f) else f for f in findings]
+
+
+def _launched(finding: Finding, left_us: float) -> Finding:
+    saving = finding.saving
+    assert saving is not None and saving.us_per_step is not None
+    if saving.held_by or saving.us_per_step <= left_us:
+        return finding
+    sentence = both("summary.at_hosts_pace", us=show(left_us, "us"))
+    less = _lessened(saving, left_us / saving.us_per_step, "launching")
+    return replace(finding, saving=less, message=both("summary.sentences", first=finding.message, second=sentence))
 
 
 def among_late_ranks(findings: Sequence[Finding], facts: FactSet) -> list[Finding]:
@@ -62,23 +85,26 @@ def kept_up(finding: Finding) -> Finding:
 
 
 def taken_back(chosen: Sequence[Finding], gained_us: float) -> float:
-    """What a loader that is behind takes back of what these findings give together, microseconds a step; nothing where
-    it is among what is mended."""
-    told = [(f.saving.us, f.saving.keeping_up_us) for f in chosen if f.saving and f.saving.keeping_up_us]
-    if not told or any(is_of_loading(f.verdict) for f in chosen):
+    """What a loader or a host that is behind takes back of what these findings give together, microseconds a step;
+    nothing where it is among what is mended."""
+    told = [
+        (f.saving.us, f.saving.keeping_up_us)
+        for f in chosen
+        if f.saving and f.saving.keeping_up_us and not any(frees(each.verdict, f.saving.held_by) for each in chosen)
+    ]
+    if not told:
         return 0.0
     return min(gained_us, sum(full for _, full in told)) * max(1 - us / full for us, full in told)
 
 
 def _is_held(finding: Finding) -> bool:
+    return (finding.direction in _ELSEWHERE or is_of_the_loop(finding.verdict)) and _may_be_held(finding)
+
+
+def _may_be_held(finding: Finding) -> bool:
     saving = finding.saving
-    return (
-        finding.direction in _ELSEWHERE
-        and not is_of_loading(finding.verdict)
-        and saving is not None
-        and not saving.lone_step
-        and bool(saving.us_per_step)
-    )
+    told = saving is not None and not saving.lone_step and bool(saving.us_per_step)
+    return told and not is_of_loading(finding.verdict)
 
 
 def _no_event(finding: Finding) -> Finding:
@@ -91,12 +117,16 @@ def _no_event(finding: Finding) -> Finding:
 def _held(finding: Finding, held: float) -> Finding:
     saving = finding.saving
     assert saving is not None
-    assert saving.us_per_step is not None
-    free = 1 - held
-    less = replace(
-        saving, us_per_step=saving.us_per_step * free, keeping_up_us=saving.us_per_step, lost_us=saving.loses_us,
-        share_of_step=None if saving.share_of_step is None else saving.share_of_step * free,
-        most_us=None if saving.most_us is None else saving.most_us * free,
-    )  # fmt: skip
+    less = _lessened(saving, 1 - held, "loading")
     sentence = both("summary.paced", share=show(held, "ratio"))
     return replace(finding, saving=less, message=both("summary.sentences", first=finding.message, second=sentence))
+
+
+def _lessened(saving: Saving, left: float, holder: str) -> Saving:
+    """The saving of which this part is left until `holder` keeps up."""
+    assert saving.us_per_step is not None
+    return replace(
+        saving, us_per_step=saving.us_per_step * left, keeping_up_us=saving.us_per_step, held_by=holder,
+        share_of_step=None if saving.share_of_step is None else saving.share_of_step * left,
+        most_us=None if saving.most_us is None else saving.most_us * left, lost_us=saving.loses_us,
+    )  # fmt: skip

@@ -161,8 +161,9 @@ class _Symptoms:
 
     def of(self, cause: Subject, verdict: str, relation: str) -> Sequence[int]:
         """Places, ascending, of the findings of this verdict that stand in the relation to the cause."""
-        if relation == "same":
-            return self._by.get(("same", verdict, cause.kind, cause.id), ())
+        if relation == "same":  # told of several ranks together, it is about each of them
+            names = {cause.id, *map(str, cause.ranks)} if cause.kind == "rank" else {cause.id}
+            return sorted(place for name in names for place in self._by.get(("same", verdict, cause.kind, name), ()))
         if relation == "named":
             return sorted({place for rank in cause.ranks for place in self._by.get(("rank", verdict, rank), ())})
         if relation == "overlapping" and cause.kind != "run" and cause.ranks:
@@ -196,6 +197,7 @@ def assign_roles(
     members: Members | None = None,
     apart: Collection[tuple[str, str]] = (),
     owned: Collection[str] = (),
+    strangers: Collection[tuple[str, str]] = (),
 ) -> list[Finding]:
     """Links causes with the symptoms they account for and gives every finding its role, in the report's order.
 
@@ -204,7 +206,8 @@ def assign_roles(
     same symptom of an operator that is of it. `heirs` are the rules that state no saving. Of a finding
     that is told of several subjects together, `members` has all of them: it accounts for the symptoms of each. `apart`
     has rules and the verdicts that they explain without losing any of the same time, `owned` those whose time was
-    measured under its owner: no other cause explains it.
+    measured under its owner: no other cause explains it; `strangers` are rules of which the first does not explain the
+    second, whatever its verdict.
     """
     ordered = sorted(
         findings, key=lambda f: (kinds.get(f.rule) != "cause", -f.weight_us, -f.severity.rank, f.rule, f.subject)
@@ -221,6 +224,7 @@ def assign_roles(
                 if suspect and i != j:
                     suspects.setdefault(j, {})[i] = None
                 fits = i != j and i not in causes[j] and ordered[j].rule not in owned and _outweighs(cause, ordered[j])
+                fits = fits and (cause.rule, ordered[j].rule) not in strangers
                 fits = fits and not _stands_alone(cause, ordered[j], kinds.get(ordered[j].rule, "cause"))
                 if fits and not _reaches(causes, i, j):
                     causes[j][i] = None

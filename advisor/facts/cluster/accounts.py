@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
@@ -14,7 +15,7 @@ from advisor.facts.device.course import COURSE, Course
 from advisor.facts.host.timeline import IDLE
 from advisor.facts.recording.limits import section
 from advisor.facts.step.alike import alike
-from advisor.facts.step.times import StepTimes
+from advisor.facts.step.times import STEPS, StepTimes
 from advisor.model import Source
 
 ONE_JOB = section("contradiction")["one_job_factor"]
@@ -95,7 +96,7 @@ def accounts(run: Run) -> Accounts | None:
     times, left_out = compared.times, compared.left_out
     if not times:
         return None
-    steps = [s for s in next(iter(times.values())).steps if all(s in t.places for t in times.values())]
+    steps = _compared(times, {rank: one.steps[0] for rank, one in run.each(STEPS).items()})
     if not steps:
         return None
     ranks = list(times)
@@ -123,6 +124,17 @@ def accounts(run: Run) -> Accounts | None:
         ranks, steps, time, computing, np.nan_to_num(data) + within, host - within, exposed, idle, known, sources,
         left_out, table("preparing"), within, yardsticks(run),
     )  # fmt: skip
+
+
+def _compared(times: Mapping[int, StepTimes], first: Mapping[int, str]) -> list[str]:
+    """The steps that all ranks have. Not one that some rank's record begins with and others' do not: what was before it
+    was not recorded there, so that its wait is told in another way. `first` are the steps that records begin with."""
+    opened = Counter(first.get(rank) for rank, one in times.items() if "start_gap" in one.phases)
+    return [
+        step
+        for step in next(iter(times.values())).steps
+        if all(step in one.places for one in times.values()) and opened[step] in (0, len(times))
+    ]
 
 
 def _fetched_within(run: Run, ranks: list[int], steps: list[str]) -> Floats:

@@ -15,7 +15,7 @@ from advisor.basics.arrays import Floats, Mask
 from advisor.facts.base import Run
 from advisor.facts.cluster.accounts import accounts
 from advisor.facts.data.getnext import GET_NEXT, HEAVY, GetNext
-from advisor.facts.host.pace import AHEAD, PIPELINE, slow_hosts
+from advisor.facts.host.pace import AHEAD, slow_hosts
 from advisor.facts.host.timeline import IDLE, LONG_US
 from advisor.knowledge.measuring import limit
 
@@ -74,8 +74,7 @@ def _held_by_loop(run: Run) -> float | None:
     ahead = {
         rank: one.loader_us
         for rank, one in run.each(IDLE).items()
-        if one.loader_us is not None and rank not in slow
-        and any(AHEAD.search(g.host or "") or PIPELINE.search(g.host or "") for g in one.gaps)
+        if one.loader_us is not None and one.fetches_ahead and rank not in slow
     }  # fmt: skip
     if balance is None or not ahead:
         return None

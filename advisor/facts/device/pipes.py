@@ -58,6 +58,12 @@ def main_units_counted(kernels: Kernels, members: Sequence[int]) -> bool:
     return bool(cores) and all(set(units[:2]) <= told for units in cores)
 
 
+def counters_blank(kernels: Kernels, members: Sequence[int]) -> bool:
+    """Whether counters were recorded and show no unit at work, which no kernel does that runs."""
+    told = list(_ratios(kernels, members))
+    return bool(told) and not any(ratio > 0 for _, ratio in told)
+
+
 def _ratios(kernels: Kernels, members: Sequence[int]) -> Iterator[tuple[str, float]]:
     """Each counter of a unit with its time-weighted ratio, where it was counted."""
     for pipe in PIPES:

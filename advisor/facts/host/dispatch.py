@@ -8,13 +8,13 @@ takes from kernel to kernel however early they are launched, and no host is late
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
 
 import numpy as np
 
 from advisor.basics.arrays import Floats, Ints, Mask
-from advisor.basics.intervals import union
+from advisor.basics.intervals import covered, union
 from advisor.basics.numbering import beginnings
 from advisor.facts.base import FactSet, Family, Reduction, Run, fact, kind
 from advisor.facts.cluster.peers import held_by_most
@@ -28,12 +28,17 @@ from advisor.knowledge.measuring import limit
 from advisor.model import RUN, Fact, Source, Subject
 from advisor.sources.base import Rank
 from advisor.sources.streams.rank_trace import device_lanes, load_trace, trace_source
-from advisor.sources.streams.trace import Trace
+from advisor.sources.streams.trace import Trace, waits_for_device
 
 _BOTH = "run rank"
 _ALL = "run rank step"
 STALL_US = limit("launches", "stall_us")
 """Idle time before one kernel beyond this is a stall of its own kind, not the cost of launching."""
+
+PACES, QUEUED = limit("launches", "paces"), limit("launches", "queued")
+"""A host that launches for this part of a step sets its pace, unless one in ten kernels lies in the queue for that."""
+PAUSE = limit("launches", "pause")
+"""Between two launches that lie further apart, by this many medians, the host does something else, or waits."""
 
 UNDER_WAY = limit("launches", "under_way")
 """A kernel that starts within this many launch intervals of its launch had no other one queued before it: the host was
@@ -73,6 +78,13 @@ KINDS = (
         "the same, without what is idle before the first kernel of a step: there the host did other work",
         needs="trace",
     ),
+    kind(
+        "dispatch.starved_behind_us",
+        "us",
+        _BOTH,
+        "the same, before kernels that follow a launch more than 1 ms late, until the host is ahead again",
+        needs="trace",
+    ),
     kind("dispatch.starved_idle_share", "ratio", _ALL, "the same, share of the step's window", needs="trace"),
     kind("dispatch.starved_idle_each_us", "us", _BOTH, "the same for each kernel that was launched", needs="trace"),
     kind(
@@ -94,6 +106,25 @@ KINDS = (
         "us",
         _BOTH,
         "median time from the launch before to that of a starved kernel; of all kernels where none is starved",
+        needs="trace",
+    ),
+    kind(
+        "dispatch.pace_us",
+        "us",
+        _BOTH,
+        "what the host needs per step to launch, from one launch to the next",
+        formula="Σ lesser of the time from launch to launch, without calls that wait for the device, and three of "
+        "their medians (knowledge_base/measuring.yaml)",
+        needs="trace",
+    ),
+    kind(
+        "dispatch.bound_us",
+        "us",
+        "run",
+        "the same of the slowest host, where it launches nearly all the time: a step is no shorter, however early the "
+        "devices are done",
+        formula="highest dispatch.pace_us; absent below nine tenths of the step, and where launches lie in the "
+        "device's queue for half of the step (they may wait until there is room)",
         needs="trace",
     ),
     kind("dispatch.kernel_us", "us", _BOTH, "mean duration of a launched kernel", needs="trace"),
@@ -123,8 +154,11 @@ class Launches:
     starved: Floats
     starved_idle_us: Floats
     starved_inside_us: Floats
+    starved_behind_us: Floats
     stall_us: Floats
     queued_idle_us: Floats
+    pace_us: Floats
+    """From one launch to the next, but for pauses."""
     lead_median_us: Floats
     lead: tuple[float, float, float]
     """10th, 50th and 90th percentile over all steps."""
@@ -179,6 +213,7 @@ def reduce(rank: Rank) -> Launches | None:
     late = interval[starved[in_turn][1:]]
     steps = len(linked.names)
     inside = starved & ~_first_of_each(step, linked.start)
+    behind = starved & _catching_up(linked.start, stall, ahead)
     return Launches(
         linked.names,
         linked.lengths_us,
@@ -186,8 +221,10 @@ def reduce(rank: Rank) -> Launches | None:
         sums(step[dry], None, steps),
         sums(step[starved], gap[starved] - turn, steps),
         sums(step[inside], gap[inside] - turn, steps),
+        sums(step[behind], gap[behind] - turn, steps),
         sums(step[stall], gap[stall], steps),
         sums(step[~dry], gap[~dry], steps),
+        _pace(trace, launched[in_turn], step[in_turn], steps),
         np.array([np.median(lead[step == i]) if (step == i).any() else np.nan for i in range(steps)]),
         (float(np.percentile(lead, 10)), float(np.median(lead)), float(np.percentile(lead, 90))),
         float(np.median(late if late.size else interval)) if interval.size else None,
@@ -204,6 +241,26 @@ def _first_of_each(step: Ints, start: Ints) -> Mask:
     result = np.zeros(step.size, bool)
     result[in_turn[beginnings(step[in_turn])]] = True
     return result
+
+
+def _catching_up(start: Ints, stall: Mask, ahead: Mask) -> Mask:
+    """The kernels that follow a stall before one that was launched ahead: what holds the host up emptied the queue."""
+    in_turn = np.argsort(start, kind="stable")
+    place = np.arange(start.size)
+    stalled, caught = (np.maximum.accumulate(np.where(told[in_turn], place, -1)) for told in (stall, ahead))
+    result = np.zeros(start.size, bool)
+    result[in_turn] = stalled > caught
+    return result
+
+
+def _pace(trace: Trace, launched: Ints, step: Ints, steps: int) -> Floats:
+    """What the host needs from launch to launch, in turn, without what it waits for the device and without pauses."""
+    host = trace.host
+    waits = np.array([waits_for_device(name) for name in host.names], bool)[host.name]
+    waited = np.diff(covered(union(host.start[waits], host.end[waits]), launched))
+    own = (np.diff(launched) - waited) / 1000
+    most = PAUSE * float(np.median(own)) if own.size else 0.0
+    return sums(step[1:], np.minimum(own, most), steps)
 
 
 def _among_kernels(rank: Rank, timeline: Timeline, trace: Trace) -> _Linked:
@@ -299,7 +356,6 @@ def _mode(trace: Trace) -> str:
 
 def measure(run: Run, facts: FactSet) -> Iterator[Fact]:
     """Facts of steps, ranks and the run."""
-    del facts
     found = run.each(LAUNCHES)
     rows: dict[int, dict[str, float]] = {}
     by_step: dict[str, list[tuple[float, float, float, float, float]]] = {}
@@ -315,6 +371,8 @@ def measure(run: Run, facts: FactSet) -> Iterator[Fact]:
             "dispatch.lead_high_us": links.lead[2],
             "dispatch.starved_idle_us": per.per_step(links.starved_idle_us),
             "dispatch.starved_inside_us": per.per_step(links.starved_inside_us),
+            "dispatch.pace_us": per.per_step(links.pace_us),
+            "dispatch.starved_behind_us": per.per_step(links.starved_behind_us),
             "dispatch.stall_us": per.per_step(links.stall_us),
             "dispatch.queued_idle_us": per.per_step(links.queued_idle_us),
             "dispatch.kernel_us": links.kernel_us, "dispatch.linked_count": linked,
@@ -342,6 +400,7 @@ def measure(run: Run, facts: FactSet) -> Iterator[Fact]:
     for name in dict.fromkeys(name for row in rows.values() for name in row):
         values = [row[name] for row in rows.values() if name in row]
         yield from fact(name, RUN, held_by_most(values), *sources, samples=len(values))
+    yield from fact("dispatch.bound_us", RUN, _bound(rows, facts.number("step.time_us", RUN)), *sources)
     for step, values_of in by_step.items():
         usual = [held_by_most(column) for column in zip(*values_of, strict=True)]
         keys = ("starved_share", "starved_idle_us", "starved_idle_share", "lead_median_us")
@@ -354,6 +413,16 @@ def measure(run: Run, facts: FactSet) -> Iterator[Fact]:
     yield from fact("dispatch.starved_steps", RUN, shown or None, *sources, samples=len(by_step))
     modes = [links.mode for links in found.values() if links.mode]
     yield from fact("dispatch.mode", RUN, modes[0] if modes else None, *sources)
+
+
+def _bound(rows: Mapping[int, Mapping[str, float]], step_us: float | None) -> float | None:
+    """What the slowest host needs per step that launches nearly all the time; None where none does, or where launches
+    may wait until the device's queue has room."""
+    slowest = max(rows.values(), key=lambda row: row["dispatch.pace_us"])
+    if not step_us or slowest["dispatch.lead_high_us"] > QUEUED * step_us:
+        return None
+    pace = slowest["dispatch.pace_us"]
+    return min(pace, step_us) if pace >= PACES * step_us else None
 
 
 FAMILIES = (Family("dispatch", KINDS, measure, LAUNCHES.by(reduce), ("trace",), uses=(STEPS,)), host_api.FAMILY)

@@ -8,6 +8,7 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 from advisor.facts.base import FactSet, Family, Reduction, Run, fact, kind
+from advisor.facts.recording.limits import section
 from advisor.facts.step.steps import steady
 from advisor.facts.step.times import STEPS
 from advisor.knowledge.measuring import limit
@@ -69,9 +70,10 @@ def reduce(rank: Rank) -> HostOperators | None:
     """None where a timeline tells what the host does and when: the table has neither order nor steps."""
     if rank.has("trace") or not rank.has("framework_operators"):
         return None
-    frame = rank.read("framework_operators", ("name", "input_shapes", "self_us"))
+    frame = rank.read("framework_operators", ("name", "input_shapes", "self_us", "total_us"))
     if frame is None or not {"name", "self_us"} <= set(frame):
         return None
+    frame = _possible(rank, frame)
     frame = frame[frame["name"].notna() & (frame["self_us"] >= 0)]
     if frame.empty:
         return None
@@ -80,6 +82,19 @@ def reduce(rank: Rank) -> HostOperators | None:
     if "input_shapes" in frame:
         found[0] = _with_shapes(found[0], frame[frame["name"] == found[0].name])
     return HostOperators(tuple(found), (rank.source("framework_operators", "name", "self_us"),))
+
+
+def _possible(rank: Rank, frame: pd.DataFrame) -> pd.DataFrame:
+    """The calls that take no longer by themselves than with what they call; the others are told."""
+    if "total_us" not in frame:
+        return frame
+    odd = frame["self_us"] > (1 + section("contradiction")["sum_share"]) * frame["total_us"]
+    if odd.any():
+        text = "calls take longer by themselves than with all that they call: cells were moved; left out"
+        file = rank.relative(rank.tables["framework_operators"].paths[0])
+        rank.note(file, f"{int(odd.sum())} of {len(frame)} {text}", ("framework_operators",))
+    possible: pd.DataFrame = frame[~odd]
+    return possible
 
 
 def _with_shapes(operator: _Operator, calls: pd.DataFrame) -> _Operator:

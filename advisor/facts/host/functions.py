@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import re
 from collections import defaultdict
-from collections.abc import Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping
 from dataclasses import dataclass
 
 import numpy as np
 
 from advisor.basics.arrays import Floats, Ints
-from advisor.basics.intervals import Intervals, complement, covered, subtract, union
+from advisor.basics.intervals import Intervals, complement, covered, intersect, subtract, union
 from advisor.basics.units import rank_list
 from advisor.facts.base import Run, fact, kind
 from advisor.facts.device.kernel_time import sums
@@ -25,10 +25,28 @@ GC = re.compile(r"^(gc|Garbage ?Collect.*|.*\bgc\.collect\b.*|GC::.*)$", re.IGNO
 """Python's search for garbage."""
 _CALLS = re.compile(r"@|malloc|(?<![a-z])free|compile", re.IGNORECASE)
 """Calls of the runtime, for memory and for compilation: rules of their own say what these are about."""
+NOBODYS: Intervals = (np.zeros(0, np.int64), np.zeros(0, np.int64))
 _SHOWN = 3
 """As many names of functions are told."""
 
 KINDS = (
+    kind(
+        "timeline.gap_owner_us",
+        "us",
+        "run",
+        "what the one that owns most of the long stretches has of them a step, wherever they are",
+        formula="mean over ranks of long idle stretches ∩ its host events, without those of shorter functions that own "
+        "one of the ten longest",
+        needs="trace",
+    ),
+    kind(
+        "timeline.gap_owner_waits_us",
+        "us",
+        "run",
+        "part of it in which the host waits for one result of the device after the other, which "
+        "timeline.synchronised_us holds",
+        needs="trace",
+    ),
     kind(
         "timeline.function_stall_us",
         "us",
@@ -54,6 +72,8 @@ class Function:
     name: str
     us: Floats
     """One value a step."""
+    waits_us: Floats
+    """What of it is waiting for one result after the other."""
 
 
 def functions_of(
@@ -72,18 +92,34 @@ def functions_of(
     own = {name for name in own if not _of_a_rule(name)}
     if not own:
         return ()
-    numbers = {name: at for at, name in enumerate(host.names) if name in own}
+    taken = np.array([bool(LOADER.search(name) or GC.match(name)) for name in host.names], bool)[host.name]
+    return shares_of(trace, own, idle, last, least_us, claimed=union(host.start[taken], host.end[taken]))
+
+
+def shares_of(
+    trace: Trace,
+    names: Collection[str],
+    idle: tuple[Ints, Ints, Ints],
+    last: Ints,
+    least_us: float,
+    *,
+    claimed: Intervals = NOBODYS,
+    results: Intervals = NOBODYS,
+) -> tuple[Function, ...]:
+    """What each of these functions has of the `idle` stretches of at least so long, but for what is `claimed`: of those
+    that are in it at once, the one whose events are shortest. In `results` it waits for one after the other."""
+    host = trace.host
+    numbers = {name: at for at, name in enumerate(host.names) if name in names}
     mean = {name: float((host.end - host.start)[host.name == at].mean()) for name, at in numbers.items()}
     start, end, step = (of[idle[1] - idle[0] >= 1000 * least_us] for of in idle)
-    taken = np.array([bool(LOADER.search(name) or GC.match(name)) for name in host.names], bool)[host.name]
-    claimed: Intervals = union(host.start[taken], host.end[taken])
     found = []
-    for name in sorted(own, key=lambda name: (mean[name], name)):
+    for name in sorted(numbers, key=lambda name: (mean[name], name)):
         chosen = host.name == numbers[name]
         events = union(host.start[chosen], host.end[chosen])
         free = subtract(events, claimed)
         claimed = union(np.concatenate((claimed[0], events[0])), np.concatenate((claimed[1], events[1])))
-        found.append(Function(name, _per_step(free, start, end, step, last)))
+        waits = sums(step, _within(intersect(free, results), start, end), len(last))
+        found.append(Function(name, _per_step(free, start, end, step, last), waits))
     return tuple(found)
 
 
@@ -103,14 +139,38 @@ def _names(owners: Owners, start: int, end: int, least_us: float) -> set[str]:
     return {name}.union(*(_names(owners, a, b, least_us) for a, b in left))
 
 
+def _within(times: Intervals, start: Ints, end: Ints) -> Floats:
+    """How much of these times lies in each stretch, microseconds."""
+    us: Floats = (covered(times, end) - covered(times, start)) / 1000
+    return us
+
+
 def _per_step(free: Intervals, start: Ints, end: Ints, step: Ints, last: Ints) -> Floats:
     """Microseconds of each step's stretches; not of the last step's where most lies before a step's first kernel, which
     ends the window before: nothing follows the last."""
-    us = (covered(free, end) - covered(free, start)) / 1000
+    us = _within(free, start, end)
     found = sums(step, us, len(last))
     if len(last) > 1 and 2 * us[end >= last[step]].sum() > us.sum():
         found[-1] = np.nan
     return found
+
+
+def owner_facts(
+    run: Run, owner: str, found: Mapping[int, tuple[tuple[str, ...], tuple[Function, ...]]], sources: tuple[Source, ...]
+) -> Iterator[Fact]:
+    """What the owner has of long stretches, mean over ranks. `found` has each rank's steps and what those that own one
+    of its longest have of them all."""
+    whole, waits = [], []
+    for rank, (steps, functions) in found.items():
+        per = scale(run, rank, steps)
+        part = float(per.chosen.sum()) / per.steps
+        own = [f for f in functions if f.name[:200] == owner]
+        told = [np.isfinite(f.us) & per.chosen.astype(bool) for f in own]
+        whole.append(part * sum(float(f.us[at].mean()) for f, at in zip(own, told, strict=True) if at.any()))
+        waits.append(part * sum(float(f.waits_us[at].mean()) for f, at in zip(own, told, strict=True) if at.any()))
+    if sum(whole) > 0:
+        yield from fact("timeline.gap_owner_us", RUN, float(np.mean(whole)), *sources, samples=len(whole))
+        yield from fact("timeline.gap_owner_waits_us", RUN, float(np.mean(waits)), *sources, samples=len(waits))
 
 
 def function_facts(

@@ -36,6 +36,7 @@ _BOTH = "run rank"
 _LAUNCH = re.compile(r"^(Node@)?launch$|KernelLaunch|LaunchKernel|aclrtLaunchKernel|rtKernelLaunch")
 _COMPILE = re.compile(r"^opCompile$|^aclopCompile$|JitCompile|CompileGraph|Compiler::|::Compile|BuildGraph")
 _SLOW_PATH = re.compile(r"aclopCompileAndExecute|aclopExecute")
+_CAPTURE = re.compile(r"CaptureBegin$|BeginCapture$")
 _REPLAY = re.compile(r"mdl(RI)?Execute(Async)?$|ModelExecute$")
 _ALLOCATE = re.compile(
     r"aclMallocMemInner|aclrtMalloc(?!Host)|aclrtFree(?!Host)|aclrtFreePhysical|aclrtMapMem|aclrtUnmapMem"
@@ -55,6 +56,7 @@ KINDS = (
             ("compile", "compiling operators or graphs"),
             ("single_op", "operators executed one by one through the compiler's interface"),
             ("memory", "asking for and freeing device memory"),
+            ("capture", "capturing graphs"),
             ("replay", "executing graphs that were compiled or captured before"),
         )
         for item in (
@@ -144,6 +146,7 @@ _PURPOSES = (
     ("compile", _COMPILE),
     ("single_op", _SLOW_PATH),
     ("memory", _ALLOCATE),
+    ("capture", _CAPTURE),
     ("replay", _REPLAY),
 )
 

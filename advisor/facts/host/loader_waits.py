@@ -9,7 +9,7 @@ import numpy as np
 from advisor.basics.arrays import Floats, Ints
 from advisor.basics.intervals import covered, union
 from advisor.facts.device.kernel_time import sums
-from advisor.facts.host.pace import LOADER
+from advisor.facts.host.pace import AHEAD, LOADER, PIPELINE
 from advisor.facts.recording.between import FRAMEWORKS
 from advisor.sources.streams.trace import Trace
 
@@ -23,6 +23,8 @@ class LoaderWaits:
     within_us: Floats
     """What of it lies between kernels of the step: a loop may launch something (clear its gradients, say) before it
     asks for the batch, or fetch several batches a step."""
+    ahead: bool
+    """Whether what it waits for fetches ahead, beside the loop."""
 
 
 def loader_waits(trace: Trace, owned: bool, start: Ints, end: Ints, step: Ints, last: Ints) -> LoaderWaits | None:
@@ -41,4 +43,6 @@ def loader_waits(trace: Trace, owned: bool, start: Ints, end: Ints, step: Ints, 
     found, steps = sums(step, waits, len(last)), len(last)
     if steps > 1:
         found[-1] = np.nan  # a window ends with the next step's first kernel, and nothing follows the last
-    return LoaderWaits(found, sums(step[within], waits[within], steps))
+    names = (name for name in host.names if AHEAD.search(name) or PIPELINE.search(name))
+    ahead = chosen.any() and any(names)
+    return LoaderWaits(found, sums(step[within], waits[within], steps), bool(ahead))

@@ -18,7 +18,7 @@ from advisor.facts.collectives.exchanges import EXCHANGES
 from advisor.facts.data.loading import DATA_PIPELINE
 from advisor.facts.device.clock import clock_of, felt_drop
 from advisor.facts.device.kernel_time import Timeline, busy, idle_stretches, sums, timeline_of
-from advisor.facts.host.functions import GC, Function, function_facts, functions_of
+from advisor.facts.host.functions import GC, Function, function_facts, functions_of, owner_facts, shares_of
 from advisor.facts.host.functions import KINDS as FUNCTION_KINDS
 from advisor.facts.host.graph_calls import own_code_us
 from advisor.facts.host.loader_waits import loader_waits
@@ -26,7 +26,7 @@ from advisor.facts.host.owners import COVERS, Owners
 from advisor.facts.host.pace import CALLS, LOADER, slow_hosts
 from advisor.facts.host.requests import KINDS as REQUEST_KINDS
 from advisor.facts.host.requests import may_wait
-from advisor.facts.host.synchronised import synchronised_us
+from advisor.facts.host.synchronised import between_results, synchronised_us
 from advisor.facts.operators.access import ACCESS
 from advisor.facts.operators.cores import core_clock
 from advisor.facts.operators.operators import scale
@@ -116,6 +116,13 @@ KINDS = (
         "run",
         "what it costs a step: the others wait for the rank that collects longest while its device idles",
         formula="mean over steps of the highest rank's lesser of collecting and idling",
+        needs="trace",
+    ),
+    kind(
+        "timeline.gc_own_us",
+        "us",
+        "rank",
+        "idle time per step in which one of those ranks collects that alone do so: the others wait for it",
         needs="trace",
     ),
     kind("timeline.gc_ranks", "text", "run", "the ranks that wait for it, where others hardly do", needs="trace"),
@@ -256,8 +263,12 @@ class Idle:
     synchronised_us: Floats | None = None
     loader_within_us: Floats | None = None
     """The part of `loader_us` between kernels of the step."""
+    fetches_ahead: bool = False
+    """Whether the loop's batches are fetched ahead, beside it."""
     functions: tuple[Function, ...] = ()
     """Functions of the host in which it idles."""
+    owners: tuple[Function, ...] = ()
+    """Whoever owns one of the longest stretches, with its part of all long ones."""
     awaiting_us: Floats | None = None
     """In stretches that may be waiting for requests, should it serve any …"""
     awaits_in: str = ""
@@ -309,7 +320,9 @@ def reduce(rank: Rank) -> Idle | None:
         None if trace is None else felt_drop(trace, timeline),
         None if trace is None else synchronised_us(trace, start, end, step, steps, LONG_US),
         None if waits is None else waits.within_us,
+        waits is not None and waits.ahead,
         _functions(trace, owners, gaps, (start, end, step), windows.end),
+        _owners(trace, gaps, (start, end, step), windows.end),
         sums(step[awaiting], length[awaiting], steps),
         rated_mhz=core_clock(rank)[1] or None,
     )
@@ -322,6 +335,15 @@ def _functions(
         return ()
     longest = [(gap.start_ns, gap.start_ns + round(gap.length_us * 1000)) for gap in gaps if gap.length_us >= LONG_US]
     return functions_of(trace, owners, longest, idle, last, LONG_US)
+
+
+def _owners(
+    trace: Trace | None, gaps: tuple[Gap, ...], idle: tuple[Ints, Ints, Ints], last: Ints
+) -> tuple[Function, ...]:
+    names = {gap.host for gap in gaps if gap.host and gap.length_us >= LONG_US}
+    if trace is None or not names:
+        return ()
+    return shares_of(trace, names, idle, last, LONG_US, results=between_results(trace, idle[0], idle[1], LONG_US))
 
 
 def _from_lanes(rank: Rank) -> Idle | None:
@@ -350,7 +372,9 @@ def _from_lanes(rank: Rank) -> Idle | None:
         clock_of(trace, running), found.sources,
         synchronised_us=synchronised_us(trace, start, end, step, steps, LONG_US),
         loader_within_us=None if waits is None else waits.within_us,
+        fetches_ahead=waits is not None and waits.ahead,
         functions=_functions(trace, owners, gaps, (start, end, step), last),
+        owners=_owners(trace, gaps, (start, end, step), last),
         awaiting_us=sums(step[awaiting], length[awaiting], steps), rated_mhz=core_clock(rank)[1] or None,
     )  # fmt: skip
 
@@ -477,6 +501,9 @@ def measure(run: Run, facts: FactSet) -> Iterator[Fact]:
     of_run = list(_gap_facts(RUN, [gap for _, gap in gaps], first.sources))
     yield from of_run
     owner = next((str(one.value) for one in of_run if one.name == "timeline.gap_owner"), None)
+    if owner is not None:
+        owners = {rank: (idle.steps, idle.owners) for rank, idle in found.items()}
+        yield from owner_facts(run, owner, owners, first.sources)
     functions = {rank: (idle.steps, idle.functions) for rank, idle in found.items()}
     yield from function_facts(run, functions, owner, facts.number("step.time_us", RUN), first.sources)
     if gaps and len(found) > 1:
@@ -537,8 +564,11 @@ def _stall_facts(
                 means = {rank: float(np.mean(each)) for rank, each in collecting.items()}
                 least = section("idle_places")["alike"] * max(means.values())
                 ranks = [rank for rank, mean in means.items() if mean >= least]
-                alone = rank_list(tuple(ranks)) if len(ranks) < len(found) else None
-                yield from fact("timeline.gc_ranks", RUN, alone, *sources, samples=len(by_step))
+                if len(ranks) < len(found):
+                    yield from fact("timeline.gc_ranks", RUN, rank_list(tuple(ranks)), *sources, samples=len(by_step))
+                    for rank in ranks:
+                        subject = Subject("rank", str(rank), (rank,))
+                        yield from fact("timeline.gc_own_us", subject, means[rank], *sources, samples=len(by_step))
 
 
 def _steady_gaps(idle: Idle, chosen: Floats) -> list[Gap]:

@@ -84,7 +84,8 @@ KINDS = (
         "operator_type.category",
         "text",
         _TYPE,
-        "cube, attention, vector, conversion, update, fetch, aicpu, or exchange: it computes and communicates in one",
+        "cube, attention, vector, conversion, update, fetch, aicpu, random (an engine of its own draws), or exchange: "
+        "it computes and communicates in one",
         needs=_NEEDS,
     ),
     kind("operator_type.dtypes", "text", _TYPE, "input data types of its costliest kernels", needs="kernels"),
@@ -233,6 +234,13 @@ KINDS = (
         needs="kernels",
     ),
     kind(
+        "operator_type.counters_blank",
+        "bool",
+        _TYPE,
+        "counters were recorded and show no unit at work, which is the case of no kernel that runs",
+        needs="kernels",
+    ),
+    kind(
         "operator_type.second_pipe",
         "text",
         _TYPE,
@@ -296,6 +304,22 @@ KINDS = (
         "ratio",
         _TYPE,
         "conversions: part whose names say that the framework inserted them",
+        needs="kernels",
+    ),
+    kind(
+        "operator_type.inside_share",
+        "ratio",
+        _TYPE,
+        "conversions: part that calls of CANN's library make for "
+        "themselves, as the kernels' names tell; none of calls that draw random numbers",
+        needs="kernels",
+    ),
+    kind("operator_type.inside_calls", "text", _TYPE, "those calls, with counts", needs="kernels"),
+    kind(
+        "operator_type.drawing_share",
+        "ratio",
+        _TYPE,
+        "conversions: part that calls which draw random numbers make for themselves",
         needs="kernels",
     ),
     kind("operator.time_us", "us", "operator", "device time of the operator per step", needs="kernels"),
@@ -493,6 +517,13 @@ KINDS = (
         "ratio",
         _TYPE,
         "part of its time between the two products of an attention that is not fused",
+        needs="kernels",
+    ),
+    kind(
+        "operator_type.loss_share",
+        "ratio",
+        _TYPE,
+        "conversions: part of its time on what a loss is computed from in float32, and on its gradient",
         needs="kernels",
     ),
     kind(

@@ -28,6 +28,7 @@ _ATTENTION = re.compile(
 )
 _BATCHED = re.compile(r"Batch_?Mat_?Mul", re.IGNORECASE)
 _SOFTMAX = re.compile(r"^(aclnn)?(Masked|Scaled|ScaledMasked)?Softmax(V\d+)?$", re.IGNORECASE)
+_LOSS = re.compile(r"Log_?Softmax|Cross_?Entropy|NLL_?Loss", re.IGNORECASE)
 _BESIDE = re.compile(r"^(aclnn)?(\w*Softmax(V\d+)?(Grad\w*)?|Drop_?Out\w*|(Inplace)?Masked_?Fill\w*)$", re.IGNORECASE)
 _RANDOM = re.compile(
     r"^(aclnn)?(Inplace)?(Stateless)?(Drop_?Out_?Gen_?Mask|Bernoulli|Random_?(Normal|Uniform|Choice)|Truncated_?Normal|"
@@ -66,12 +67,24 @@ _FETCH = re.compile(r"^(GetNext|InitData|EndOfSequence|DequeueOp|QueueDequeue|Ge
 _FRAMEWORK_NAME = re.compile(
     r"^trans_|(^|/)trans_|TransData-op|_TransData_\d+$|(^|/)Cast-op\d+$.*|InsertCast|_autocast|^atomic_"
 )
+_CALL = re.compile(r"(aclnn[A-Za-z0-9]+)_")
+_CONVERTS = re.compile(
+    r"^aclnn(Inplace)?(Cast|Copy|ViewCopy|Contiguous|Permute|Transpose|Trans_?Data|(Npu)?FormatCast)(V\d+)?$",
+    re.IGNORECASE,
+)
+_DRAWS = re.compile(
+    r"^aclnn(Inplace)?(Random(Tensor)?|Rand_?perm|Normal((Tensor|Float)\w*)?|Uniform|Bernoulli(Tensor)?|Exponential|"
+    r"Multinomial(Tensor)?|DropoutGenMask)(V\d+)?$",
+    re.IGNORECASE,
+)
 
 _OWN = re.compile(r"_*(?!aclnn|hc(om|cl)|te_|trans_|atomic)[a-z]\w*|\w*(_kernel|(?i:_?custom))")
 _EXPERT = re.compile(r"Moe|GroupedMatmul", re.IGNORECASE)
 _REDUCTION = re.compile(r"Reduce|Norm|Softmax|^Arg|TopK|Sort|^Cum|Loss|CrossEntropy")
 
 AICPU_CORES = frozenset(("AI_CPU", "AICPU"))
+DRAWING_CORES = frozenset(("DSA", "DSA_SQE"))
+"""An engine of its own draws random numbers there."""
 VECTOR_CORES = frozenset(("AI_VECTOR_CORE", "MIX_AIV", "VECTOR_CORE", "AIV"))
 MIXED_CORES = frozenset(("MIX_AIC", "MIX_AIV"))
 """What chips alone have whose vector cores are cores of their own."""
@@ -113,6 +126,11 @@ def shapes(text: str) -> tuple[tuple[int, ...], ...] | None:
 def is_conversion(kind: str) -> bool:
     """Whether the type only changes layout or data type."""
     return kind.lower() in _CONVERSIONS
+
+
+def is_loss(kind: str) -> bool:
+    """Whether the type is a loss over classes or words, a part of one, or its gradient."""
+    return bool(_LOSS.search(kind))
 
 
 def is_relayout(kind: str) -> bool:
@@ -287,6 +305,22 @@ def is_reduction(signature: Signature) -> bool:
 def inserted_by_framework(name: str) -> bool:
     """Whether a conversion's name says that the framework put it there; a user's cast carries the name of an API."""
     return bool(_FRAMEWORK_NAME.search(name))
+
+
+def call_of(name: str) -> str:
+    """The call of CANN's operator library that launched the kernel, by the kernel's name; empty where it tells none."""
+    found = _CALL.match(name)
+    return found[1] if found else ""
+
+
+def asks_to_convert(call: str) -> bool:
+    """Whether who makes this call of the library wants another layout or data type; others convert for themselves."""
+    return bool(_CONVERTS.search(call))
+
+
+def draws(call: str) -> bool:
+    """Whether this call of the library draws random numbers. What draws them knows one data type, and casts them."""
+    return bool(_DRAWS.search(call))
 
 
 def elements(shape: tuple[int, ...]) -> int:

@@ -11,6 +11,7 @@ from advisor.basics.arrays import Ints, Mask
 from advisor.basics.numbering import largest
 from advisor.basics.units import NBSP
 from advisor.facts.device.kernel_time import Timeline
+from advisor.facts.recording.counts import UNTYPED
 from advisor.sources.streams.kernels import operator_name
 
 
@@ -37,7 +38,7 @@ def longest_calls(timeline: Timeline, type_of: Ints, chosen: Sequence[int], amon
     first = dict(zip(place[longest].tolist(), wanted[longest].tolist(), strict=True))
     found: dict[int, list[LongCall]] = {}
     for _, index in sorted(first.items()):
-        name = ending(operator_name(kernels.names[kernels.name[index]]))
+        name = ending(operator_name(kernels.names[kernels.name[index]])) or UNTYPED
         step = windows.names[windows.of[index]]
         call = LongCall(float(kernels.duration[index]), name, step, int(kernels.start[index]))
         found.setdefault(int(type_of[index]), []).append(call)

@@ -19,6 +19,7 @@ from advisor.facts.operators.catalogue import KINDS
 from advisor.facts.operators.gates import copies_of, experts_of, gates_of, norms_of, sizing_of
 from advisor.facts.operators.kinds import (
     CUBE_CORES,
+    DRAWING_CORES,
     MIXED_CORES,
     SLOW_DTYPES,
     VECTOR_CORES,
@@ -42,7 +43,7 @@ from advisor.facts.operators.statistics import from_statistics
 from advisor.facts.recording.limits import section
 from advisor.facts.step.steps import steady
 from advisor.facts.step.times import STEPS, StepTimes
-from advisor.model import RUN, Fact, Subject
+from advisor.model import RUN, Fact, Source, Subject
 from advisor.sources.base import Rank
 
 
@@ -219,6 +220,10 @@ def _type_facts(
         yield from fact(
             "operator_type.fusible_share", subject, fusible / us if fusible else None, *source, samples=samples
         )
+        of_loss = sum(row.loss_us for row in rows.values())
+        yield from fact(
+            "operator_type.loss_share", subject, of_loss / us if of_loss else None, *source, samples=samples
+        )
         alone = [scales[r].per_step(rows[r].alone_us) for r in timed if r in rows]
         exposed = sum(alone) / len(timed) if timed else None  # ranks with statistics only do not know
         yield from fact("operator_type.exposed_us", subject, exposed, *source, samples=samples)
@@ -255,6 +260,7 @@ def _type_facts(
         yield from fact("operator_type.pipe_ratio", subject, top.pipe_ratio, *source, samples=samples)
         has_units = top.units_counted if top.pipe_ratio is not None else None
         yield from fact("operator_type.units_counted", subject, has_units, *source, samples=samples)
+        yield from fact("operator_type.counters_blank", subject, top.blank or None, *source, samples=samples)
         yield from fact("operator_type.second_pipe_ratio", subject, top.second_ratio, *source, samples=samples)
         yield from fact("operator_type.transfer_ratio", subject, top.transfer_ratio, *source, samples=samples)
         yield from fact("operator_type.computing_ratio", subject, top.computing_ratio, *source, samples=samples)
@@ -272,6 +278,7 @@ def _type_facts(
         rest_shapes = top.rest_shape.rstrip(";") or None
         yield from fact("operator_type.rest_shapes", subject, rest_shapes, *source, samples=samples)
         yield from fact("operator_type.framework_share", subject, top.framework_share, *source, samples=samples)
+        yield from _inside_facts(subject, [row for row in rows.values() if row.inside], us, source)
         known = sum(row.known_dtype_us for row in rows.values())
         if known:
             share = sum(row.float32_us for row in rows.values()) / known
@@ -290,6 +297,19 @@ def _type_facts(
             yield from fact("operator_type.aicpu_us", subject, float(np.mean(per_step)), *source)
             yield from fact("operator_type.aicpu_alone_us", subject, float(np.mean(beside)), *source)
             yield from fact("operator_type.aicpu_ranks", subject, rank_list(named) if named else None, *source)
+
+
+def _inside_facts(
+    subject: Subject, rows: Sequence[TypeRow], whole: float, source: tuple[Source, ...]
+) -> Iterator[Fact]:
+    """`whole` is the type's time on all ranks, microseconds."""
+    found = [row.inside for row in rows if row.inside is not None]
+    if not whole or not found:
+        return
+    inside, drawing = sum(one.us for one in found), sum(one.drawing_us for one in found)
+    yield from fact("operator_type.inside_share", subject, inside / whole if inside else None, *source)
+    yield from fact("operator_type.drawing_share", subject, drawing / whole if drawing else None, *source)
+    yield from fact("operator_type.inside_calls", subject, max(found, key=lambda one: one.us).calls or None, *source)
 
 
 def _defects(subject: Subject, rows: dict[int, TypeRow], time: float, whole: float) -> Iterator[Fact]:
@@ -366,6 +386,8 @@ def _category(row: TypeRow, found: Operators) -> str:
         return "aicpu"
     if is_fetch(row.type):
         return "fetch"
+    if row.core.upper() in DRAWING_CORES:
+        return "random"
     if row.conversion:
         return "conversion"
     if is_fused_exchange(row.type):

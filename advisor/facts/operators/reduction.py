@@ -11,11 +11,21 @@ import numpy as np
 from advisor.basics.arrays import Floats, Ints, Mask
 from advisor.facts.base import Reduction
 from advisor.facts.device.kernel_time import alone_us, only_us, sums, sweep, timeline_of
-from advisor.facts.device.pipes import busiest_pipe, computing, main_units_counted, second_pipe, transfers
+from advisor.facts.device.pipes import (
+    busiest_pipe,
+    computing,
+    counters_blank,
+    main_units_counted,
+    second_pipe,
+    transfers,
+)
 from advisor.facts.operators.attention import between_products
 from advisor.facts.operators.kinds import (
     SLOW_DTYPES,
     activation,
+    asks_to_convert,
+    call_of,
+    draws,
     dtypes,
     inserted_by_framework,
     is_aicpu,
@@ -40,6 +50,7 @@ from advisor.facts.operators.patterns import (
 )
 from advisor.facts.operators.shapes.backward import Backward, Call, backward_of
 from advisor.facts.operators.shapes.flops import SlowCase, slow_case
+from advisor.facts.operators.shapes.losses import is_of_loss, loss_sizes
 from advisor.facts.operators.shapes.patches import Patches, patches_of, product_of, product_speeds
 from advisor.facts.operators.shapes.work import (
     FULL,
@@ -57,6 +68,17 @@ from advisor.knowledge.cards import bandwidth
 from advisor.model import Source
 from advisor.sources.base import Rank
 from advisor.sources.streams.kernels import Kernels, operator_name
+
+
+@dataclass(frozen=True)
+class Inside:
+    """Conversions that nobody asked for: calls of CANN's library make them on the way to what they do."""
+
+    us: float
+    calls: str
+    """These calls, with counts."""
+    drawing_us: float
+    """Time in such calls that draw random numbers, which is none of `us`."""
 
 
 @dataclass(frozen=True)
@@ -122,6 +144,8 @@ class TypeRow:
     """Time of those of its kernels that run between the two products of an attention that is not fused."""
     fusible_us: float = 0.0
     """Time of those of its kernels that stand in runs of small ones."""
+    loss_us: float = 0.0
+    """Time of those of its kernels that convert what a loss is computed from, or its gradient."""
     gating: Floats | None = None
     """Calls a step that the next kernel multiplies with something, of an activation; None where no order tells."""
     longest: tuple[LongCall, ...] = ()
@@ -134,6 +158,10 @@ class TypeRow:
     """The same of those that ran on the AI CPU."""
     patches: Patches | None = None
     backward: Backward | None = None
+    blank: bool = False
+    """Counters were recorded, and show no unit at work."""
+    inside: Inside | None = None
+    """Of a conversion: what of it calls of the library do for themselves."""
 
 
 @dataclass(frozen=True)
@@ -239,6 +267,7 @@ def reduce(rank: Rank) -> Operators | None:
     gates = gating(timeline)
     gated = None if gates is None else sums(cell[gates], None, len(types) * steps).reshape(shape)
     carries = bandwidth(str(rank.info.get("npu") or ""))
+    sizes = loss_sizes(kernels.signatures)
     rows = {
         types[t]: replace(
             _row(
@@ -246,8 +275,10 @@ def reduce(rank: Rank) -> Operators | None:
                 neighbours.get(t), carries,
             ),
             update_us=float(updated[t]), attention_us=float(attended[t]), fusible_us=float(fusible[t]),
+            loss_us=sum(float(by_signature[1][s]) for s in members[t] if is_of_loss(kernels.signatures[s], sizes)),
             gating=None if gated is None or not activation(types[t]) else gated[t],
             backward=backward_of(types[t], attends),
+            inside=_inside(kernels, members[t]) if is_conversion(types[t]) else None,
             longest=tuple(longest.get(t, ())), aicpu_longest=tuple(on_aicpu.get(t, ())),
             patches=patches_of(
                 [kernels.signatures[s] for s in members[t]], by_signature[0][members[t]], by_signature[1][members[t]],
@@ -376,6 +407,7 @@ def _row(
         memory_us=memory, memory_idle_us=memory_idle, at_memory_us=at_memory,
         bytes_per_s=1e6 * sized_bytes / sized_us if sized_us else None,
         memory_speed=min(1e6 * sized_bytes / sized_us / carries, 1.0) if sized_us else None,
+        blank=counters_blank(kernels, members),
         units_counted=main_units_counted(kernels, members), computing_ratio=computing(kernels, members),
         rest_mac_ratio=busiest_pipe(kernels, rest)[2] if rest else None,
         rest_shape=signatures[int(np.argmax(idle))].input_shapes if any(idle) else "",
@@ -432,6 +464,27 @@ def _framework_share(kernels: Kernels, members: Sequence[int], ours: Sequence[in
     total = us.sum()
     inserted = sum(us[i] for i in np.flatnonzero(us).tolist() if inserted_by_framework(kernels.names[i]))
     return float(inserted / total) if total > 0 else None
+
+
+def _inside(kernels: Kernels, members: Sequence[int]) -> Inside | None:
+    """What of a conversion calls of the library do for themselves; None where no kernel's name tells such a call."""
+    mine = np.isin(kernels.signature, members)
+    us = np.bincount(kernels.name[mine], kernels.duration[mine], len(kernels.names))
+    times = np.bincount(kernels.name[mine], minlength=len(kernels.names))
+    counts: Counter[str] = Counter()
+    own = drawing = 0.0
+    for i in np.flatnonzero(times).tolist():
+        call = call_of(kernels.names[i])
+        if not call or asks_to_convert(call):
+            continue
+        if draws(call):
+            drawing += float(us[i])
+        else:
+            own += float(us[i])
+            counts[call] += int(times[i])
+    most = sorted(counts.items(), key=lambda pair: (-pair[1], pair[0]))[:3]
+    told = ", ".join(f"{call} ({n})" for call, n in most)
+    return Inside(own, told, drawing) if own or drawing else None
 
 
 def _neighbours(kernels: Kernels, type_of: Ints, types: list[str], wanted: Sequence[int]) -> dict[int, tuple[str, str]]:

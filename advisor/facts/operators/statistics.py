@@ -20,7 +20,7 @@ from advisor.facts.operators.reduction import OperatorRow, Operators, TypeRow, c
 from advisor.facts.operators.shapes.work import FULL as FLOAT32
 from advisor.facts.recording.counts import HOST_CORE, executions_of_table
 from advisor.facts.recording.limits import section
-from advisor.facts.recording.sums import aicpu_of, operators_of, whole_time
+from advisor.facts.recording.sums import aicpu_of, has_evaluation, operators_of, whole_time
 from advisor.sources.base import Rank
 from advisor.sources.streams.kernels import Signature, operator_name
 
@@ -30,7 +30,9 @@ if TYPE_CHECKING:
 
 def from_statistics(rank: Rank) -> Operators | None:
     """Types and operators without times of day, shapes or steps; None where no table tells."""
-    table = next((t for t in ("operator_types", "operators") if rank.has(t)), None)
+    mixed = has_evaluation(rank.read("operators") if rank.has("operators") else None)  # a statistic of types sums both
+    order = ("operators",) if mixed else ("operator_types", "operators")
+    table = next((t for t in order if rank.has(t)), None)
     if table is None:
         return None
     frame = _device_rows(rank, table)

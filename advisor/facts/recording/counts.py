@@ -14,6 +14,7 @@ from advisor.basics.units import show
 from advisor.facts.recording.limits import section
 from advisor.facts.recording.sums import statistic_of, step_rows, tell_totals
 from advisor.sources.base import Rank
+from advisor.sources.streams.binaries import type_of_binary
 from advisor.sources.streams.kernels import Kernels, operator_name
 from advisor.sources.streams.rank_trace import load_trace
 
@@ -198,4 +199,4 @@ def _bare(name: str) -> str:
     last = name.rpartition("/")[2] if "/" in name else operator_name(name)
     if named := _ENDS_WITH_TYPE.fullmatch(last):
         return named.group(1) or named.group(2)
-    return _RUNNING.sub("", last) or last or UNTYPED
+    return _RUNNING.sub("", type_of_binary(last)) or last or UNTYPED

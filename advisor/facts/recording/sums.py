@@ -11,6 +11,7 @@ from advisor.basics.intervals import measure, union
 from advisor.basics.units import show
 from advisor.facts.recording.limits import section
 from advisor.sources.base import Rank
+from advisor.sources.streams.binaries import type_of_binary
 from advisor.sources.streams.kernels import load_kernels
 from advisor.sources.streams.rank_trace import load_trace
 
@@ -196,21 +197,30 @@ _NUMBER = r"[-+]?\d+(\.\d+)?"
 
 
 def statistic_of(rank: Rank) -> Any:
-    """The statistic by type of operator without rows whose cells were moved, None where nothing is left: a total that
+    """The statistic by type of operator, which kernels called by their binaries count for as well (several rows may be
+    of one type), without rows whose cells were moved, None where nothing is left: a total that
     its number of calls and their mean do not make, and a number of calls that is no whole one, or a mean that is not
     between the shortest and the longest call; a number in place of the type. They are told."""
     return rank.once(statistic_of, lambda: _statistic(rank)) if rank.has("operator_types") else None
 
 
 def operators_of(rank: Rank, table: str) -> Any:
-    """`operators`, or the statistic of their types; None where the rank has none."""
+    """`operators`, those of the training alone, or the statistic of their types; None where the rank has none."""
     if table == "operator_types":
         return statistic_of(rank)
-    return rank.read(table) if rank.has(table) else None
+    frame: Any = rank.read(table) if rank.has(table) else None
+    return frame[frame["graph"] == 0] if has_evaluation(frame) else frame
+
+
+def has_evaluation(frame: Any) -> bool:
+    """Whether a table of operators lists those of an evaluation as well: a sum over both is nobody's."""
+    return frame is not None and "graph" in frame and bool((frame["graph"] > 0).any())
 
 
 def _statistic(rank: Rank) -> Any:
     frame = rank.read("operator_types")
+    if frame is not None and "type" in frame:
+        frame = frame.assign(type=frame["type"].map(type_of_binary, na_action="ignore"))
     if frame is None or ("steps" in frame and (frame["steps"] == 1).any()):
         return frame
     count, mean, low, high = (

@@ -127,7 +127,7 @@ class _Builder:
             confidence=Confidence(model.confidence),
             doubts=doubts,
             parents=tuple(model.parents),
-            explains=tuple(Explains(each.verdict, each.on, each.apart) for each in model.explains),
+            explains=tuple(Explains(each.verdict, each.on, each.apart, tuple(each.but)) for each in model.explains),
             saving=saving,
             remedies=remedies,
             false_positives=tuple(trap.text() for trap in model.false_positives),

@@ -28,6 +28,7 @@ class References:
     ) -> None:
         self.catalogue, self.remedies = catalogue, remedies
         self.verdicts = {rule.verdict for rule in rules} | set(verdict_words())
+        self.of_rule = {rule.id: rule.verdict for rule in rules}
 
     def faults_of(self, rule: Rule) -> list[LintError]:
         """Everything the rule refers to that does not exist, and every value its remedies lack."""
@@ -42,6 +43,11 @@ class References:
                 self._values(spec, use.values, where, faults)
         for index, symptom in enumerate(rule.explains):
             self._reachable(("explains", index, "verdict"), symptom.verdict, faults)
+            for other in symptom.but:
+                if self.of_rule.get(other, symptom.verdict) != symptom.verdict:
+                    faults.add(
+                        ("explains", index, "but"), f"{other} is about {self.of_rule[other]}, not {symptom.verdict}"
+                    )
         for condition in rule.findings():
             for verdict in condition.verdicts:
                 self._reachable(("when",), verdict, faults)

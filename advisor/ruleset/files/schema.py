@@ -138,6 +138,11 @@ class ExplainsModel(Model):
         description="the two lose different parts of the step (idle time, and communication that nothing hides): what "
         "the cause gives back is not taken from what the symptom loses",
     )
+    but: list[str] = Field(
+        default_factory=list,
+        description="rules of that verdict that it does not explain: they measure idle stretches of another kind, "
+        "short ones behind late launches say, which stay when a long one is gone",
+    )
 
 
 class SavingModel(Model):

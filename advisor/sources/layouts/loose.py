@@ -16,7 +16,7 @@ from advisor.sources.layouts.devices import run_in_turn, sample_cells, span_of, 
 from advisor.sources.layouts.legacy import is_known as legacy_name
 from advisor.sources.metadata import Metadata, as_int, read_metadata
 from advisor.sources.text import tablefiles
-from advisor.sources.text.contents import ENDINGS, name_by_content
+from advisor.sources.text.contents import ENDINGS, name_by_content, name_despite_its_own
 
 _STEP = "step id"
 
@@ -45,12 +45,19 @@ MOST_OPENED = 64
 
 def _known(folder: Path, names: Sequence[str]) -> dict[Path, str]:
     """The files of a profile, by name or else by content, with the names that they go by."""
-    found = {folder / name: name for name in names if is_known(name)}
+    found = {folder / name: _by_headings(folder / name) or name for name in names if is_known(name)}
     others = (name for name in names if name.lower().endswith(ENDINGS) and folder / name not in found)
     for name in islice((name for name in others if not legacy_name(name)), MOST_OPENED):
         if (told := name_by_content(folder / name)) is not None:
             found[folder / name] = told
     return found
+
+
+def _by_headings(path: Path) -> str | None:
+    """The name that a table goes by which somebody saved under the name of another; None where its own will do."""
+    tables, _ = tablefiles.tables_of_file(path.name, loose=True) or ((), "")
+    csv = path.name.lower().endswith(".csv") and len(tables) == 1
+    return name_despite_its_own(path, tables[0]) if csv else None
 
 
 def ranks_of(folder: Path, files: Sequence[Path], base: Path) -> list[Rank]:

@@ -22,8 +22,11 @@ if TYPE_CHECKING:
 _ABSENT = {"", "-", "--"}
 _UNITS = {"us": 1.0, "ms": 1e3, "s": 1e6, "ns": 1e-3}
 
+_RULE = set("-=+| ")
 LONGEST_CELL = 1 << 20
 """Characters; a description of an operator's inputs takes thousands."""
+STEP_NUMBER = re.compile("[0-9]{1,18}")
+"""These versions count steps; no training counts further."""
 
 
 def read_sheet(path: Path, note: Note) -> pd.DataFrame | None:
@@ -37,7 +40,8 @@ def read_sheet(path: Path, note: Note) -> pd.DataFrame | None:
 
 
 def read_columns_of_text(path: Path, marker: str, note: Note) -> pd.DataFrame | None:
-    """A text table aligned by blanks, below the line with `marker`; other lines (rules, totals) are skipped."""
+    """A text table aligned by blanks, below the line with `marker`; other lines (rules, totals) are skipped.
+    Those that are as wide as the heading are rows, and told."""
     lines = [line.split() for line in read_text(path).splitlines() if line.strip()]
     if not lines:
         note(str(path), "is empty")
@@ -47,6 +51,9 @@ def read_columns_of_text(path: Path, marker: str, note: Note) -> pd.DataFrame | 
         note(str(path), f"has no heading line with {marker}; it was not read")
         return None
     rows = [words for words in lines[start + 1 :] if words[0].isdigit()]
+    others = [words for words in lines[start + 1 :] if len(words) >= len(lines[start]) and not words[0].isdigit()]
+    if lost := sum(words != lines[start] and not set("".join(words)) <= _RULE for words in others):
+        note(str(path), f"{lost} rows do not begin with a number, as the others do, and were left out")
     return sheet(path, lines[start], rows, note)
 
 

@@ -9,8 +9,10 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from advisor.basics.units import show
 from advisor.sources.frames import ABSENT
 from advisor.sources.older.legacy_files import assemble, numbers, read_sheet, texts
+from advisor.sources.older.legacy_graphs import begin_of_evaluation
 from advisor.sources.reference import Note
 from advisor.sources.text.textfiles import TooLarge
 
@@ -63,6 +65,12 @@ def read_operator_file(
         "count": count,
         "total_us": total,
     }
+    evaluates = None if host or by_type else begin_of_evaluation([name or "" for name in names])
+    if evaluates is not None:
+        data["graph"] = [int(row >= evaluates) for row in range(len(names))]
+        other = total[evaluates:]
+        text = f"lists a graph of {len(other)} operators ({show(float(other.sum()), 'us')}) behind that of the training"
+        note(str(path), f"{text}: it has the same layers and no gradients, so it evaluates; left out")
     if inputs:
         data["input_shapes"] = [k[1] for k in known]
         data["input_dtypes"] = [k[2] for k in known]

@@ -141,6 +141,7 @@ def _blocks(path: Path, line: bytes, positions: Mapping[str, int], note: Note) -
         raise _Untrusted
     headings = [heading.strip() for heading in _headings(line)]
     width = len(headings)
+    again = re.compile(b"^" + re.escape(line), re.MULTILINE)  # behind a row that was cut it is that row's end
     handed = False
     bad_starts = holes = wide = waits = 0
     grouped: frozenset[str] = frozenset()
@@ -156,7 +157,7 @@ def _blocks(path: Path, line: bytes, positions: Mapping[str, int], note: Note) -
             raise _Untrusted
         begun = _beginnings(block)
         if line[0] in begun and line in block:
-            block = block.replace(line, b"")  # tables put one below the other: the heading is no kernel
+            block = again.sub(b"", block)  # tables put one below the other: the heading is no kernel
         if begun & _BLANK:
             block = b"\n".join(each for each in block.split(b"\n") if each.strip())  # blank lines are no kernels
         if b"\x00" in block:

@@ -22,6 +22,10 @@ Floats, NaN where they are not told, texts `Coded`, empty where they are not tol
 UNKNOWN = -1
 
 
+_NO_CORE = "UNKNOWN"
+"""What msprof's tables say of tasks that no core ran."""
+
+
 def usable_columns(columns: Block) -> tuple[Block, int]:
     """(the usable kernels of a block with their signatures, how many are not usable)."""
     duration = columns["duration_us"]
@@ -40,7 +44,7 @@ def usable_columns(columns: Block) -> tuple[Block, int]:
 
 
 def usable_rows(frame: pl.DataFrame) -> tuple[Block, int]:
-    """The same of a canonical frame."""
+    """The same of a canonical frame. A task without a name that no core ran is no kernel: nothing is lost with it."""
     import polars as pl
 
     told = set(frame.columns)
@@ -51,6 +55,8 @@ def usable_rows(frame: pl.DataFrame) -> tuple[Block, int]:
     usable = pl.col("duration_us").is_between(0, LARGEST)
     if "step" in told and frame["step"].dtype == pl.String:
         usable &= pl.col("step").fill_null("").str.len_bytes() <= LONGEST_STEP
+    nameless = (column("core", "") == _NO_CORE) & column("name", "").is_in(["", "N/A"])
+    lost = frame.select((~usable.fill_null(False) & ~nameless).sum()).item()
     numbers = [name for name in MEASURES if name in told]
     kept = frame.filter(usable).select(  # one call for all: each costs 100 us
         "duration_us", column("start_ns", UNKNOWN).cast(pl.Int64),
@@ -58,9 +64,7 @@ def usable_rows(frame: pl.DataFrame) -> tuple[Block, int]:
         *(column(name, "") for name in ("name", "step", "stream")), *(column(name, np.nan) for name in numbers),
     )  # fmt: skip
     block: Block = {name: kept[name].to_numpy() for name in ("start_ns", "duration_us", *numbers)}
-    return block | {name: _coded(kept[name]) for name in ("signature", "name", "step", "stream")}, len(frame) - len(
-        kept
-    )
+    return block | {name: _coded(kept[name]) for name in ("signature", "name", "step", "stream")}, lost
 
 
 def _coded(texts: pl.Series) -> Coded:

@@ -26,6 +26,7 @@ from advisor.sources.older import legacy_events
 from advisor.sources.older.device_timelines import timeline_frames
 from advisor.sources.readers import reader
 from advisor.sources.reference import Note, TableRef
+from advisor.sources.streams.binaries import type_of_binary
 from advisor.sources.streams.kernel_blocks import CORE_TIMES, IN_BLOCKS, MARK, PIPES, SHARES, VECTOR_BLOCKS, text_frames
 from advisor.sources.streams.kernel_cells import UNKNOWN, Block, cells_of, usable_columns, usable_rows
 from advisor.sources.streams.launch_rows import halves, launchers
@@ -231,7 +232,9 @@ class _Collector:
             np.concatenate(column) for column in zip(*self.parts, strict=True)
         )
         self.parts.clear()
-        signatures = _without_cores_as_types([Signature(*text.split(MARK)) for text in self.signatures.index])
+        signatures = _without_cores_as_types(
+            [Signature(type_of_binary(kind), *rest) for kind, *rest in (s.split(MARK) for s in self.signatures.index)]
+        )
         order = np.argsort(start, kind="stable")
         work = ~np.array([orders_streams(each.core) for each in signatures], bool)
         if not work.all():

@@ -7,7 +7,7 @@ from dataclasses import replace
 import pytest
 
 from advisor.engine.concluding.joint import tell_jointly
-from advisor.engine.concluding.paced import among_late_ranks, at_the_loaders_pace
+from advisor.engine.concluding.paced import among_late_ranks, at_the_hosts_pace, at_the_loaders_pace
 from advisor.facts.base import FactSet
 from advisor.model import RUN, Confidence, Direction, Fact, Finding, Role, Saving, Severity, Subject, Text
 
@@ -36,6 +36,23 @@ def test_a_loader_takes_back_what_a_slow_card_gives():
     assert not loader.saving.lone_step
     times = joint.whatif.step_time_us
     assert (times["F2"], times["F1"], times["F1,F2"]) == pytest.approx((940.0, 910.0, 760.0))
+
+
+@pytest.mark.parametrize(
+    ("verdict", "us"),
+    [("dynamic-shape-recompilation", 60.0), ("host-dispatch-bound", 60.0), ("device-idle-gaps", 60.0),
+     ("cpu-contention", 150.0), ("data-sending-bottleneck", 150.0)],
+)  # fmt: skip
+def test_a_loader_takes_back_what_the_loop_itself_gives(verdict, us):
+    """What compiles or launches late runs beside the workers; processors that others use may be theirs."""
+    _, host = at_the_loaders_pace([LOADER, _finding(2, verdict, Direction.SCHEDULING, 150.0)], FACTS)
+    assert host.saving.us == pytest.approx(us)
+
+
+def test_a_doubtful_loader_takes_back_what_is_as_doubtful():
+    """One damaged file makes both uncertain: then too, the one holds the other."""
+    loader, card = (replace(f, confidence=Confidence.LOW) for f in (LOADER, CARD))
+    assert at_the_loaders_pace([loader, card], FACTS)[1].saving.us == pytest.approx(60.0)
 
 
 def test_without_a_loader_that_is_certainly_behind_nothing_is_taken_back():
@@ -73,3 +90,36 @@ def test_a_data_operation_of_one_rank_gives_no_more_than_others_leave():
 def test_where_no_others_are_known_to_be_late_it_gives_all_of_it(facts):
     """One rank alone, a rank that is late from something else, and ranks that nobody compared."""
     assert among_late_ranks([OPERATION], facts) == [OPERATION]
+
+
+HOST = _finding(3, "host-dispatch-bound", Direction.SCHEDULING, 300.0)
+BOUND = FactSet([Fact("step.time_us", RUN, STEP), Fact("dispatch.bound_us", RUN, 970.0)])
+
+
+def test_a_host_that_launches_all_the_time_takes_back_what_devices_do_sooner():
+    """Until it launches sooner the step gains what it does not launch for; then the card gives all of it."""
+    joint = tell_jointly(at_the_hosts_pace([HOST, CARD], BOUND), BOUND, None, STEP)
+    host, card = joint.findings
+    assert (host.saving.us, card.saving.us) == pytest.approx((300.0, 30.0))
+    assert card.saving.after_others_us == pytest.approx(150.0)
+    times = joint.whatif.step_time_us
+    assert (times["F3"], times["F2"], times["F3,F2"]) == pytest.approx((700.0, 970.0, 550.0))
+
+
+def test_without_a_host_that_is_certainly_late_nothing_is_taken_back():
+    """Nor where launches may wait for the device, of the loop's own causes, or of less than what it leaves."""
+    for found, facts in (
+        ([replace(HOST, confidence=Confidence.LOW), CARD], BOUND),
+        ([CARD], BOUND),
+        ([HOST, CARD], FactSet([Fact("step.time_us", RUN, STEP)])),
+        ([HOST, _finding(2, "device-idle-gaps", Direction.SCHEDULING, 90.0)], BOUND),
+        ([HOST, _finding(2, "operator-hotspot", Direction.COMPUTATION, 20.0)], BOUND),
+    ):
+        assert at_the_hosts_pace(found, facts) == found
+
+
+def test_what_a_loader_holds_the_host_does_not_hold_again():
+    """One of them paces: mending the other leaves it."""
+    facts = FactSet([Fact("loaders.held_share", RUN, 0.6), *BOUND])
+    found = at_the_hosts_pace(at_the_loaders_pace([LOADER, HOST, CARD], facts), facts)
+    assert [f.saving.held_by for f in found] == ["", "loading", "loading"]

@@ -35,6 +35,15 @@ def test_a_symptom_names_its_cause_and_the_cause_its_symptom():
     assert found["SLOW"].id == "F1"
 
 
+def test_stretches_of_another_kind_stay_when_a_long_one_is_gone():
+    """Launches that come late between a function's stalls are told beside it; what else the verdict means is its."""
+    found = [finding("LONG", "idle", saving=900), finding("LATE", "dispatch", saving=500)]
+    explains = {"LONG": (("dispatch", "any"),)}
+    assert roles(found, explains)["LATE"].role is Role.SYMPTOM
+    told = {f.rule: f for f in assign_roles(found, explains, {}, strangers={("LONG", "LATE")})}
+    assert told["LATE"].role is told["LONG"].role is Role.ROOT_CAUSE
+
+
 def test_a_trifle_does_not_explain_a_serious_symptom():
     """A rank 1 % slow is no excuse for half a step of waiting."""
     found = roles([finding("COMM", "exposed"), finding("SLOW", "slow-rank", "low")], {"SLOW": (("exposed", "any"),)})
@@ -107,6 +116,21 @@ def test_two_causes_that_explain_each_other_leave_one_root():
         [finding("A", "a", saving=10), finding("B", "b", saving=20)], {"A": (("b", "any"),), "B": (("a", "any"),)}
     )
     assert found["B"].role is Role.ROOT_CAUSE and found["A"].role is Role.SYMPTOM
+
+
+def test_what_is_told_of_several_ranks_is_about_each_of_them():
+    """Copies of one host's cards are slow: that its hosts only wait for them is no cause beside, of whichever of its
+    ranks either is told."""
+    group = (4, 5, 6, 7)
+    copies, host = (
+        finding(rule, verdict, subject=Subject("rank", one, ranks))
+        for rule, verdict, one, ranks in (("COPY", "copies", "7", group), ("HOST", "hosts", "4", group))
+    )
+    elsewhere = finding("HOST", "hosts", subject=Subject("rank", "2", (2,)))
+    found = assign_roles([copies, host, elsewhere], {"COPY": (("hosts", "same"),)}, {"COPY": "cause", "HOST": "cause"})
+    assert {f.subject.id: f.role for f in found} == {
+        "7": Role.ROOT_CAUSE, "4": Role.SYMPTOM, "2": Role.ROOT_CAUSE,
+    }  # fmt: skip
 
 
 def test_one_verdict_about_one_subject_is_one_finding():

@@ -2,9 +2,12 @@
 
 from dataclasses import replace
 
+import numpy as np
 import pytest
 from clusters import PIPELINE, judged
 
+from advisor.facts.cluster.pipeline.beside import with_shapes
+from advisor.facts.device.course import Course
 from benchmarks.simulator import Fault
 
 STAGES = replace(PIPELINE, pipeline=4, data=1, layers=2, micro_batches=8, steps=4)
@@ -52,3 +55,18 @@ def test_where_layers_can_move_they_do(tmp_path):
     scenario = replace(STAGES, layers=4)
     _, found = _judged((Fault("head", 3, 2.0),), tmp_path, scenario)
     assert "CLUS060" in found and "CLUS062" not in found
+
+
+def test_a_head_is_named_by_its_own_shapes():
+    """The layers' products run longer in all, but in every stage: they are not what this one has beside them."""
+    layers, head = ("MatMulV3", "2048,2048;5504,2048"), ("MatMulV3", "2048,2048;8000,2048")
+    step = ("1",), *[np.zeros(1)] * 5, np.ones(1, np.int64)
+    own = Course(*step, {layers: (96.0, 310.0), head: (12.0, 450.0)})
+    other = Course(*step, {layers: (96.0, 310.0)})
+    assert with_shapes("MatMulV3", own, other, 1.0) == f"MatMulV3 ({head[1]})"
+
+
+def test_what_a_slow_card_of_the_stage_costs_is_no_gain_of_the_stage(tmp_path):
+    """Its head is as small as any model's; with one slow card in the stage, all that stage sheds looks like a gain."""
+    _, found = _judged((Fault("head", 3, 0.2), Fault("slow_compute", 6, 1.4)), tmp_path, replace(STAGES, data=2))
+    assert "CLUS062" not in found and "CLUS010" in found

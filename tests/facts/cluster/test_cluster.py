@@ -283,6 +283,25 @@ def test_ranks_measured_in_another_way_are_not_compared(tmp_path, spoil):
     assert any("measured in another way" in problem.problem for problem in measured.problems)
 
 
+def test_a_step_that_one_record_begins_with_is_not_compared(tmp_path):
+    """What a device waited before the first step of its record is told in another way than before later ones: a rank
+    whose table lacks a first row that the others have is no late rank."""
+    heading = "Step,Computing,Communication(Not Overlapped),Overlapped,Communication,Free,Stage,Bubble,Preparing"
+    kernels = "Step ID,Name,Type,Accelerator Core,Start Time(us),Duration(us)"
+    for number in range(3):
+        output = tmp_path / f"x_{number}_20250101000000000_ascend_ms" / "ASCEND_PROFILER_OUTPUT"
+        output.mkdir(parents=True)
+        (output.parent / f"profiler_info_{number}.json").write_text(f'{{"rank_id": {number}}}')
+        rows = [f"{step},300,100,50,150,{600 - 50 * step},0,0,200" for step in range(number == 2, 2)]
+        (output / "step_trace_time.csv").write_text("\n".join((heading, *rows, "")))
+        rows = [f"{step},MatMul-op1,MatMulV2,AI_CORE,{1700000000000200 + 1000 * step}.0,300.0" for step in range(2)]
+        rows.append("0,hcom_allReduce__101_0_1,hcom_allReduce_,COMMUNICATION,1700000000000450.0,150.0")
+        (output / "kernel_details.csv").write_text("\n".join((kernels, *rows, "")))
+    report = advise([tmp_path], load_rules(strict=False), Options(jobs=1))
+    assert report.profile.ranks == (0, 1, 2)
+    assert not [f for f in report.findings if f.subject.kind == "rank"]
+
+
 def test_a_slow_rank_without_its_kernels_is_compared_by_the_table_that_all_have(tmp_path):
     """Its own kernel table was lost: the step tables of all ranks tell all the same that it is the one who is late."""
     scenario = replace(SMALL, framework="pytorch", faults=(Fault("slow_compute", 2, 0.4),))

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from advisor import load_rules
-from advisor.facts.host.dispatch import _first_of_each
+from advisor.facts.host.dispatch import _bound, _catching_up, _first_of_each
 from advisor.model import Subject
 from advisor.pipeline import Options, advise, measure
 from benchmarks.simulator.physics import simulate
@@ -24,6 +24,25 @@ def test_the_kernel_that_starts_first_opens_its_step() -> None:
     start = np.array([70, 20, 10, 60, 90])
     assert _first_of_each(step, start).tolist() == [False, False, True, True, True]
     assert not _first_of_each(step[:0], start[:0]).size
+
+
+def test_a_host_catches_up_behind_a_stall_until_it_is_ahead_again() -> None:
+    """What is late before the stall, or once the host was ahead, is late by itself."""
+    start = np.array([60, 10, 20, 30, 40, 50])
+    stall, ahead = start == 20, start == 50
+    assert _catching_up(start, stall, ahead).tolist() == [False, False, True, True, True, False]
+    assert not _catching_up(start, np.zeros(6, bool), ahead).any()
+
+
+@pytest.mark.parametrize(
+    ("pace", "lead", "bound"), [(95.0, 5.0, 95.0), (104.0, 5.0, 100.0), (85.0, 5.0, None), (99.0, 60.0, None)]
+)
+def test_a_host_that_launches_all_the_time_bounds_the_step(pace: float, lead: float, bound: float | None) -> None:
+    """Unless its launches lie in the queue for half of the step: then they may wait until the device has room."""
+    rows = {0: {"dispatch.pace_us": 20.0, "dispatch.lead_high_us": 70.0}}
+    rows[1] = {"dispatch.pace_us": pace, "dispatch.lead_high_us": lead}
+    assert _bound(rows, 100.0) == bound
+    assert _bound(rows, None) is None
 
 
 @pytest.mark.parametrize(("kind", "size", "dispatch"), [("slow_data", 0.1, False), ("slow_host", 0.6, True)])

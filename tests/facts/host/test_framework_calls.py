@@ -69,6 +69,19 @@ def test_operators_that_take_little_or_more_than_was_recorded_own_nothing(tmp_pa
     assert "framework's operators" not in finding.message.en
 
 
+def test_calls_whose_cells_were_moved_are_told_and_left_out(tmp_path: Path) -> None:
+    """What a call takes by itself is part of what it takes with all that it calls."""
+    report = _judged(tmp_path / "a", {**OTHERS, **COPIES})
+    (table,) = (tmp_path / "a").glob("*/*/operator_details.csv")
+    table.write_text(table.read_text() + "aten::odd,,,90000.0,0,0,0,0,\n")
+    damaged = advise([tmp_path / "a"], load_rules(), Options())
+    longest = [{f.value for f in each.facts if f.name == "framework.longest_name"} for each in (report, damaged)]
+    assert longest == [{"aten::copy_"}] * 2
+    assert any(
+        "1 of 805 calls take longer by themselves than with all that they call" in p.problem for p in damaged.problems
+    )
+
+
 def test_a_timeline_tells_more_than_the_table(tmp_path: Path) -> None:
     """Where a timeline is there, the table is not read: it knows no time of day."""
     _judged(tmp_path / "a", COPIES)

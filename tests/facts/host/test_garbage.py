@@ -58,6 +58,9 @@ def test_what_is_collected_before_each_first_kernel_is_told_of_every_step_and_of
     assert facts.value("timeline.gc_ranks", RUN) == "1"
     assert facts.number("timeline.gc_stall_steps", RUN) == facts.number("step.count", RUN)
     assert facts.number("timeline.gc_stall_us", RUN) == pytest.approx(30_000, rel=0.01)
+    (told,) = [f for f in advise([tmp_path], load_rules(config=load_config(None))).findings if "garbage" in f.title.en]
+    assert (told.subject.kind, told.subject.ranks) == ("rank", (1,)) and "rank 1" in told.message.en
+    assert told.saving is not None and told.saving.us == pytest.approx(30_000, rel=0.01)
 
 
 def test_what_most_steps_lack_the_last_lacks_too(tmp_path: Path) -> None:

@@ -111,3 +111,11 @@ def test_reading_results_within_the_step_is_a_synchronisation(tmp_path, call, to
     assert [f.rule for f in found] == ["SCHED016"] * told
     if told:
         assert found[0].saving.us_per_step == pytest.approx(4 * 300, rel=0.1)
+
+
+def test_a_long_stretch_of_one_result_after_the_other_belongs_to_the_waits():
+    """Four values are read in a row, and nothing is launched between; what else lasts long in it does not."""
+    calls = [("aclrtSynchronizeStream", 400_000 * i - 5000, 400_000 * i + 8000) for i in range(5)]
+    assert told(calls, [(1000, 1_700_000)]) == 1699.0
+    assert told(calls, [(1000, 9_700_000)]) == 1607.0, "the rest is a copy's, say"
+    assert told(calls[:1], [(1000, 9_700_000)]) == 0.0

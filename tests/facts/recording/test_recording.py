@@ -103,6 +103,16 @@ def test_an_update_alone_is_measured_and_beside_other_work_trains(tmp_path, kind
     assert facts_of(write(tmp_path, loop(kinds, 40), name)).value("recording.kind", RUN) == kind
 
 
+def test_one_kernel_of_a_numbered_step_is_no_benchmark(tmp_path):
+    """Only the framework's profiler numbers steps: where one kernel of such a table is left, it is what is left."""
+    name = "op_summary_20260101000000.csv"
+    assert facts_of(write(tmp_path / "a", [("", "ZerosLike", 0.0, 500.0)], name)).value("recording.kind", RUN) == (
+        "kernel_benchmark"
+    )
+    rest = write(tmp_path / "b", [("2", "ZerosLike", 0.0, 500.0)], name)
+    assert facts_of(rest).value("recording.kind", RUN) != "kernel_benchmark"
+
+
 def test_one_kernel_without_a_name_is_no_benchmark(tmp_path):
     """A table without its names was reduced: what is left of it may have been any part of a program."""
     name = "op_summary_20260101000000.csv"
@@ -174,9 +184,17 @@ def test_a_cut_table_never_beats_a_whole_statistic(tmp_path):
     assert sum("op_statistic.csv counts" in problem.problem for problem in measured.problems) == 1
 
 
-@pytest.mark.parametrize("row", ["64,44042.728,251.228,688.168,1135.102,72.149", "2,600.0,300.0,300.0,300.0,100.0"])
+@pytest.mark.parametrize(
+    "row",
+    [
+        "64,44042.728,251.228,688.168,1135.102,72.149",
+        "64,13.386,0.2,0.209,0.3,0.0",
+        "2,600.0,300.0,300.0,300.0,100.0",
+    ],
+)
 def test_one_row_of_a_statistic_is_no_benchmark(tmp_path, rules, row):
-    """The row's share tells that others took a quarter of the time; two calls are not one operator again and again."""
+    """The row's share tells that others took a quarter of the time, or all of it but what rounds to nothing; two calls
+    are not one operator again and again."""
     (tmp_path / "op_statistic.csv").write_text(
         "Device_id,OP Type,Core Type,Count,Total Time(us),Min Time(us),Avg Time(us),Max Time(us),Ratio(%)\n"
         f"0,MatMulV2,AI_CORE,{row}\n"

@@ -211,7 +211,7 @@ def test_operators_take_shapes_from_framework_raw(tmp_path: Path) -> None:
     (rank,) = find_ranks(tmp_path, tmp_path)
     frame = rank.read("operators")
     assert frame is not None
-    assert frame.iloc[0].tolist() == [
+    assert frame.drop(columns="graph").iloc[0].tolist() == [
         "Default/net/MatMul-op3",
         "MatMulV2",
         "AI_CORE",
@@ -263,6 +263,20 @@ def test_aicpu_text_and_csv_say_the_same(tmp_path: Path) -> None:
     assert first[["name", "total_us", "dispatch_us", "compute_us"]].values.tolist() == [
         ["InitData", 1500.0, 100.0, 130.0]
     ]
+
+
+def test_rows_of_a_text_table_that_lost_their_number_are_told(tmp_path: Path) -> None:
+    """Headings, rules and totals are no rows; what has all their cells is one, and an operator less is said."""
+    text = (
+        "serial_number  node_type_name  total_time(ms)  dispatch_time(ms)  run_start  run_end\n"
+        "-------------  --------------  --------------  -----------------  ---------  -------\n"
+        "1  InitData  1.5  0.1  1000  1130\n{}2  GetNext  0.9  0.1  2000  2130\nAI CPU Total Time(ms): 1.5\n"
+    )
+    whole, notes = read("aicpu", tmp_path / "a.txt", text.format(""))
+    assert len(whole) == 2 and not notes
+    damaged, notes = read("aicpu", tmp_path / "a.txt", text.format("x" * 9))
+    assert damaged["name"].tolist() == ["InitData"]
+    assert notes == ["1 rows do not begin with a number, as the others do, and were left out"]
 
 
 def test_cluster_phases_leave_the_average_out(tmp_path: Path) -> None:
@@ -389,6 +403,13 @@ def test_a_step_told_twice_is_told_by_its_first_row(tmp_path: Path) -> None:
     frame, notes = read("collectives", tmp_path / "h.csv", hccl(("1", first), ("1", other)))
     assert frame["name"].tolist() == ["AllReduce-op1"]
     assert any("step 1 more than once" in note for note in notes)
+
+
+def test_collectives_of_a_number_that_no_training_counts_to_are_told(tmp_path: Path) -> None:
+    """They would be those of a further step, which no other table has."""
+    operations = {"stream_1_0_AllReduce-op1": ["1", 1.0, 2.0, {"1-0": {"RDMA": [1, 1, 1]}}]}
+    frame, notes = read("collectives", tmp_path / "h.csv", hccl(("1", operations), ("9" * 23, operations)))
+    assert frame["step"].tolist() == ["1"] and any("a row has no step number" in note for note in notes)
 
 
 def test_a_trace_that_lost_most_of_its_collectives_tells_of_none(tmp_path: Path) -> None:

@@ -54,6 +54,15 @@ def test_times_keep_every_digit(tmp_path: Path) -> None:
     assert rank.problems == []
 
 
+def test_tasks_that_no_core_ran_are_no_kernels_that_were_lost(tmp_path: Path) -> None:
+    """msprof notes tasks without name and type, one nanosecond below nothing; a kernel without a length is a loss."""
+    task = "1,7,2,N/A,N/A,N/A,UNKNOWN,1700000000000100.125\t,-0.001,0,0,N/A,N/A,N/A,N/A,N/A,N/A,N/A"
+    found, rank = load(tmp_path, task, row(), row(start="1700000000000900"))
+    assert len(found) == 2 and found.left_out == 0 and rank.problems == []
+    _, rank = load(tmp_path, task.replace("UNKNOWN", "AI_CORE"), row(), row(start="1700000000000900"))
+    assert any("1 kernels without a usable duration" in p.problem for p in rank.problems)
+
+
 def test_kernels_that_stand_twice_are_counted_though_another_lies_between(tmp_path: Path) -> None:
     """Two kernels may start at once, on two streams; the one that stands there again need not follow itself."""
     found, _ = load(tmp_path, row("a"), row("b"), row("a"), row("c"))
@@ -258,6 +267,15 @@ def test_both_readers_agree(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, quo
         assert np.array_equal(getattr(fast, name), getattr(slow, name)), name
     assert fast.signatures == slow.signatures and fast.names == slow.names and fast.steps == slow.steps
     assert fast.pipes["mac_ratio"] == pytest.approx(slow.pipes["mac_ratio"])
+
+
+def test_a_heading_behind_half_a_row_does_not_make_a_kernel_of_two(tmp_path: Path) -> None:
+    """A table joined with itself, or written on while it is read: the row that was cut is no kernel, and what it had of
+    a start is no part of the next row, whose numbers would stand under other headings."""
+    whole, cut = row(us="300.5"), row(start="1700000000001000.5").partition("1700000000001000")[0] + "17000000000"
+    found, rank = load(tmp_path, whole, HEADING, cut + HEADING, row(start="1700000000002000.5", us="200"))
+    assert found.duration.tolist() == [300.5, 200.0] and found.start[-1] == 1700000000002000500
+    assert any("1 kernels without a usable duration" in problem.problem for problem in rank.problems)
 
 
 def test_slices_are_one_table(tmp_path: Path) -> None:

@@ -103,7 +103,7 @@ def beside_layers(run: Run) -> Beside | None:
     fit = min(most / whole, 1.0)
     products = sum(us for name, us in totals.items() if _is_product(name))
     ranked = sorted((name for name in totals if totals[name] >= EDGE * whole), key=lambda name: (-totals[name], name))
-    named = tuple(_with_shapes(name, courses[heavy.ranks[0]]) for name in ranked[:MOST_NAMED])
+    named = tuple(with_shapes(name, courses[heavy.ranks[0]], courses[other], grown) for name in ranked[:MOST_NAMED])
     return Beside(heavy, products * fit, (whole - products) * fit, named)
 
 
@@ -114,12 +114,18 @@ def _is_product(name: str) -> bool:
 def _beyond(own: Course, other: Course, grown: float, pace: float) -> dict[str, float]:
     """Type -> microseconds a step that a rank's kernels take beyond so many times the other's, at its own speed."""
     more: dict[str, float] = defaultdict(float)
-    for (name, shapes), (count, lasts) in own.speed.items():
-        more[name] += (count - grown * other.speed.get((name, shapes), (0.0, 0.0))[0]) * lasts
+    for key in own.speed:
+        more[key[0]] += _excess(key, own, other, grown)
     for key, entry in other.speed.items():
         if key not in own.speed:
             more[key[0]] -= grown * weight(entry) * pace
     return more
+
+
+def _excess(key: tuple[str, str], own: Course, other: Course, grown: float) -> float:
+    """Microseconds a step that kernels of a type and shape take beyond so many times as many as the other rank has."""
+    count, lasts = own.speed[key]
+    return (count - grown * other.speed.get(key, (0.0, 0.0))[0]) * lasts
 
 
 def _each_micro_batch(course: Course, name: str, micro: int) -> bool:
@@ -142,9 +148,12 @@ def _told_elsewhere(run: Run, ranks: tuple[int, ...]) -> set[str]:
     return aicpu | {name for name in names if is_update(name) or is_fused_exchange(name)}
 
 
-def _with_shapes(name: str, course: Course) -> str:
-    own = [(weight(entry), shapes) for (kind, shapes), entry in course.speed.items() if kind == name and shapes]
-    return f"{name} ({max(own)[1]})" if own else name
+def with_shapes(name: str, own: Course, other: Course, grown: float) -> str:
+    """The type with the shapes of which it runs longest beyond `grown` times what the other rank does: the layers' own
+    may take longer in all."""
+    beyond = [(_excess((kind, shapes), own, other, grown), shapes)
+              for kind, shapes in own.speed if kind == name and shapes]  # fmt: skip
+    return f"{name} ({max(beyond)[1]})" if beyond else name
 
 
 def beside_changes(run: Run) -> Mapping[int, Change] | None:

@@ -21,14 +21,13 @@ def relieved(run: Run, freed_us: Mapping[int, float]) -> dict[int, Change]:
 
 
 def relief_us(run: Run, freed_us: Mapping[int, float]) -> float:
-    """Microseconds a step gains where each of these stages computes so much less: as replayed, else of the schedule."""
-    step, changes = model(run), relieved(run, freed_us)
-    if step is not None and set(changes) <= set(step.chains):
-        replayed = gain(step, changes)
-        if replayed is not None:
-            return replayed
+    """Microseconds a step gains where each of these stages computes so much less: as replayed, no more than by the
+    schedule of what the stages' ranks usually compute. What a slow rank's stage gains beyond that is the rank's."""
     stages, micro = stages_of(run), micro_batches(run) or 1
     hops = [hops_us(run)[0]] * (len(stages) - 1)
     now = [stage.given for stage in stages]
     then = [stage.given - freed_us.get(stage.index, 0.0) for stage in stages]
-    return max(pipeline_us(now, micro, hops) - pipeline_us(then, micro, hops), 0.0)
+    usual = max(pipeline_us(now, micro, hops) - pipeline_us(then, micro, hops), 0.0)
+    step, changes = model(run), relieved(run, freed_us)
+    replayed = gain(step, changes) if step is not None and set(changes) <= set(step.chains) else None
+    return usual if replayed is None else min(replayed, usual)

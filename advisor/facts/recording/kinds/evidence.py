@@ -60,7 +60,8 @@ class Recording:
     marked_once: bool = False
     """Whether all kernels lie in the one step that is marked."""
     excerpt: bool = False
-    """Whether a framework's profiler wrote the table of kernels, and none of its other tables is there."""
+    """Whether a framework's profiler wrote the table of kernels, by its name or ids of steps in it, and none of its
+    other tables is there."""
     picked: bool = False
     """Whether kernels are missing between these, and nothing tells what they are of all."""
     lost: bool = False
@@ -216,7 +217,9 @@ def _of_kernels(rank: Rank, kernels: Kernels | None, timeline: Timeline | None) 
         told["marks"] = (*marks, *filter(None, (placed.marks,)))
         told["stray"] = int((~placed.inside).sum()) if placed.marks else 0
         told["marked_once"] = bool(placed.marks) and len(placed.windows.names) == 1
-        told["excerpt"] = not rank.has("steps") and rank.tables["kernels"].paths[0].name.startswith("kernel_details")
+        numbered = kernels is not None and any(kernels.steps)
+        by_framework = numbered or rank.tables["kernels"].paths[0].name.startswith("kernel_details")
+        told["excerpt"] = not rank.has("steps") and by_framework
     told["picked"] = timeline is not None and timeline.picked
     told["lost"] = timeline is not None and timeline.lost
     if timeline is not None and timeline.whole:

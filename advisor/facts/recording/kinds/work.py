@@ -60,7 +60,10 @@ def of_statistic(frame: pd.DataFrame) -> dict[str, Any]:
 
 
 def lacks_types(frame: pd.DataFrame) -> bool:
-    """Whether the shares in the statistic by type tell of types that it does not list: it was cut to its first rows."""
+    """Whether the shares in the statistic by type tell of types that it does not list: it was cut to its first rows,
+    or what is left of it was too little for a share."""
+    if "share" in frame and (frame["share"] == 0).all() and frame["total_us"].sum() > 0:
+        return True
     whole = whole_time(frame)
     return whole is not None and float(frame["total_us"].sum()) < (1 - section("witness")["cut_share"]) * whole
 
