@@ -234,7 +234,8 @@ def _buckets(chosen: Sequence[Joint], rank: int) -> tuple[float, ...]:
 def count_weights(run: Run, collectives: float = 0.0) -> int | None:
     """Trainable weights: the optimizer's kernels in a step, one a weight; None where they are fused or not told. A
     weight has one gradient, so that fewer of them than `collectives` are kernels of many weights each; and a matrix
-    keeps its shape, so that kernels of flat arrays alone are buffers into which weights were laid one behind the other.
+    keeps its shape: kernels of flat arrays alone are buffers into which weights were laid one behind the other. Where
+    no shapes are told, kernels no more than the segments of a split may be either.
     """
     courses = run.each(COURSE)
     counts = []
@@ -244,16 +245,12 @@ def count_weights(run: Run, collectives: float = 0.0) -> int | None:
             if any(word in name.lower() for word in _OPTIMIZERS) and "foreach" not in name.lower()
         ]  # fmt: skip
         kernels = sum(count for count, _ in updates)
-        if kernels >= 2 and not all(_is_flat(shape) for _, shape in updates):
+        told = [dimensions for _, shape in updates if any(dimensions := shapes(shape) or ())]
+        single = any(len(each) > 1 for dimensions in told for each in dimensions) if told else kernels > MOST_SEGMENTS
+        if kernels >= 2 and single:
             counts.append(kernels)
     count = round(median_low(counts)) if counts else 0  # a rank whose steps were lost counts too many
     return count if count and count >= collectives else None
-
-
-def _is_flat(input_shapes: str) -> bool:
-    """Whether a kernel reads arrays of one dimension and nothing else."""
-    told = shapes(input_shapes) or ()
-    return any(told) and all(len(shape) <= 1 for shape in told)
 
 
 def _computing(run: Run) -> list[float]:
