@@ -10,10 +10,11 @@ from statistics import median_low
 
 import numpy as np
 
+from advisor.basics.arrays import Mask
 from advisor.facts.base import FactSet, Family, Run, fact, kind
 from advisor.facts.collectives.accumulation import reduced_again, until_reduced, whole_gradients
 from advisor.facts.collectives.exchanges import EXCHANGES, REDUCTIONS
-from advisor.facts.collectives.exposure import exposures, joints
+from advisor.facts.collectives.exposure import exposed_of, exposures, joints
 from advisor.facts.collectives.joints import Joint
 from advisor.facts.collectives.link_speed import differ, fit
 from advisor.facts.collectives.parallelism import partition
@@ -29,6 +30,8 @@ BACKWARD_SHARE = limit("gradients", "backward_work") / (1 + limit("gradients", "
 MOST_SEGMENTS = int(limit("gradients", "most_segments"))
 APART = limit("gradients", "apart")
 """Largest ÷ smallest bucket from which their times tell what starting one takes."""
+GRADIENT_SHARE = limit("accumulation", "gradient_share")
+"""Of the largest reduction, below which one is no gradient."""
 GRANULE = int(limit("gradients", "granule"))
 """Weights whose gradients are ready together: a layer's matrix and its bias or scale, at least."""
 _OPTIMIZERS = ("adam", "momentum", "sgd", "lamb", "lars", "adagrad", "rmsprop", "ftrl", "applygradient")
@@ -170,8 +173,15 @@ def gradients(run: Run) -> Gradients | None:
         return None
     per_rank: dict[int, list[float]] = defaultdict(lambda: [0.0, 0.0, 0.0])
     alphas, sure = [], []
+    largest = max((float(np.nanmax(j.size_bytes)) for j in chosen if np.isfinite(j.size_bytes).any()), default=0.0)
+
+    def whole(joint: Joint) -> Mask:
+        """Without what is no gradient: a loss, a norm, the statistics that a normalisation shares in each layer."""
+        told = np.where(np.isfinite(joint.size_bytes), joint.size_bytes, -1.0).max(axis=1)
+        return np.asarray((told < 0) | (told >= GRADIENT_SHARE * largest))
+
     for joint in chosen:
-        part = joint.per_step
+        part, kept = joint.per_step, whole(joint)
         shortest = joint.transfer_us
         if np.isfinite(joint.size_bytes).any(axis=1).all() and differ(sizes := np.nanmean(joint.size_bytes, axis=1)):
             alphas.append(fit(sizes, shortest)[0])
@@ -179,9 +189,9 @@ def gradients(run: Run) -> Gradients | None:
                 sure.append(alphas[-1])
         for rank in joint.ranks:
             entry = per_rank[rank]
-            entry[0] += len(joint.names) * part
-            entry[1] += float(shortest.sum()) * part
-            entry[2] += float(np.nansum(joint.size_bytes)) / len(joint.ranks) * part
+            entry[0] += int(kept.sum()) * part
+            entry[1] += float(shortest[kept].sum()) * part
+            entry[2] += float(np.nansum(joint.size_bytes[kept])) / len(joint.ranks) * part
     count, transfer, size = np.median(np.array(list(per_rank.values())), axis=0)
     found = exposures(run)
     # The last to arrive never waits, so what it exposes tells the order of work; the others are exposed by waiting.
@@ -190,7 +200,11 @@ def gradients(run: Run) -> Gradients | None:
     members = [found[r] for r in per_rank if r in found]
     # the last one's kernels may be those that are missing
     unclear = len({member.known for member in members}) > 1 or not all(member.told for member in members)
-    exposed = [] if awaited or unclear else [member.transfer.get("data", 0.0) for member in members]
+    small = sum(
+        exposed_of(run, "data", reduction, rows=lambda joint: ~whole(joint)) or 0.0
+        for reduction in sorted({j.kind for j in chosen if not whole(j).all()})
+    )
+    exposed = [] if awaited or unclear else [max(m.transfer.get("data", 0.0) - small, 0.0) for m in members]
     first = chosen[0]
     return Gradients(
         float(count), float(transfer), min(exposed, default=None), float(size) or None,
@@ -220,7 +234,8 @@ def _buckets(chosen: Sequence[Joint], rank: int) -> tuple[float, ...]:
 def count_weights(run: Run, collectives: float = 0.0) -> int | None:
     """Trainable weights: the optimizer's kernels in a step, one a weight; None where they are fused or not told. A
     weight has one gradient, so that fewer of them than `collectives` are kernels of many weights each; and a matrix
-    keeps its shape, so that kernels of flat arrays alone are buffers into which weights were laid one behind the other.
+    keeps its shape: kernels of flat arrays alone are buffers into which weights were laid one behind the other. Where
+    no shapes are told, kernels no more than the segments of a split may be either.
     """
     courses = run.each(COURSE)
     counts = []
@@ -230,16 +245,12 @@ def count_weights(run: Run, collectives: float = 0.0) -> int | None:
             if any(word in name.lower() for word in _OPTIMIZERS) and "foreach" not in name.lower()
         ]  # fmt: skip
         kernels = sum(count for count, _ in updates)
-        if kernels >= 2 and not all(_is_flat(shape) for _, shape in updates):
+        told = [dimensions for _, shape in updates if any(dimensions := shapes(shape) or ())]
+        single = any(len(each) > 1 for dimensions in told for each in dimensions) if told else kernels > MOST_SEGMENTS
+        if kernels >= 2 and single:
             counts.append(kernels)
     count = round(median_low(counts)) if counts else 0  # a rank whose steps were lost counts too many
     return count if count and count >= collectives else None
-
-
-def _is_flat(input_shapes: str) -> bool:
-    """Whether a kernel reads arrays of one dimension and nothing else."""
-    told = shapes(input_shapes) or ()
-    return any(told) and all(len(shape) <= 1 for shape in told)
 
 
 def _computing(run: Run) -> list[float]:

@@ -41,11 +41,15 @@ def small_beside_larger(run: Run, role: str, kind: str) -> Small | None:
     largest_small = _largest_small(sizes)
     if largest_small is None:
         return None
-    every, groups = np.concatenate(sizes), len(mine)
+    every = np.concatenate(sizes)
+    ranks = {rank for joint in mine for rank in joint.ranks}
     inside = [size <= largest_small for size in sizes]
     lasts = np.concatenate([joint.transfer_us for joint in mine])
     small = np.concatenate(inside)
-    part = np.concatenate([np.full(len(joint.names), joint.per_step / groups) for joint in mine])
+    # of several groups a rank is in those of its own, one or more
+    part = np.concatenate([
+        np.full(len(joint.names), joint.per_step * len(joint.ranks) / len(ranks)) for joint in mine
+    ])  # fmt: skip
     transit = np.concatenate([_longest(joint.transit_us) for joint in mine])
     known = np.isfinite(transit[small])
     missing = np.maximum(lasts[small] - transit[small], 0.0)
