@@ -14,6 +14,7 @@ from advisor.basics.errors import UsageError
 from advisor.sources.base import Rank
 from advisor.sources.discover import explain_folders, load_profile
 from advisor.sources.folders import Judgement, Listing
+from advisor.sources.gaps import _is_hollow
 from advisor.sources.layouts import LAYOUTS, Layout
 from advisor.sources.metadata import hash_group, normalise_settings
 
@@ -76,6 +77,19 @@ def test_a_file_without_an_entry_beside_full_ones_is_told(make_rank, tmp_path, h
     found = [p for rank in profile.ranks for p in rank.problems if "holds nothing at rank" in p.problem]
     assert [int(p.problem.split()[4].strip(",")) for p in found] == told
     assert all(p.file.endswith("communication_matrix.json") for p in found)
+
+
+def test_a_device_in_place_of_a_file_beside_full_ones_is_not_read(make_rank, tmp_path):
+    """It has no size and no end: whoever looks whether it holds anything must not read on."""
+    for rank in range(2):
+        make_rank(
+            f"job/x_{rank}_20250101000000000_ascend_pt", rank, **{"communication_matrix.json": '{"1": {"p2p": {}}}'}
+        )
+    (table,) = tmp_path.glob("job/x_1_*/*/communication_matrix.json")
+    table.unlink()
+    table.symlink_to("/dev/zero")
+    assert not _is_hollow(table)
+    assert ids(load_profile([tmp_path / "job"])) == [0, 1]
 
 
 def _of_world(folder: Path, size: int) -> Path:
