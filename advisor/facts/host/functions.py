@@ -10,7 +10,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from advisor.basics.arrays import Floats, Ints
-from advisor.basics.intervals import Intervals, complement, covered, intersect, subtract, union
+from advisor.basics.intervals import EMPTY, Intervals, complement, covered, intersect, subtract, union
 from advisor.basics.units import rank_list
 from advisor.facts.base import Run, fact, kind
 from advisor.facts.device.kernel_time import sums
@@ -25,7 +25,6 @@ GC = re.compile(r"^(gc|Garbage ?Collect.*|.*\bgc\.collect\b.*|GC::.*)$", re.IGNO
 """Python's search for garbage."""
 _CALLS = re.compile(r"@|malloc|(?<![a-z])free|compile", re.IGNORECASE)
 """Calls of the runtime, for memory and for compilation: rules of their own say what these are about."""
-NOBODYS: Intervals = (np.zeros(0, np.int64), np.zeros(0, np.int64))
 _SHOWN = 3
 """As many names of functions are told."""
 
@@ -111,8 +110,8 @@ def shares_of(
     last: Ints,
     least_us: float,
     *,
-    claimed: Intervals = NOBODYS,
-    results: Intervals = NOBODYS,
+    claimed: Intervals = EMPTY,
+    results: Intervals = EMPTY,
 ) -> tuple[Function, ...]:
     """What each of these functions has of the `idle` stretches of at least so long, but for what is `claimed`: of those
     that are in it at once, the one whose events are shortest. In `results` it waits for one after the other."""
