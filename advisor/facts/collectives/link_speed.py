@@ -335,10 +335,11 @@ def links_of(run: Run) -> dict[Key, Link]:
             link.times += load.times
             link.steps, link.sources = reduction.steps, reduction.sources
     hosts = hosts_of(partition(run).host, found)
-    classes: dict[tuple[str, bool | None], list[Link]] = defaultdict(list)
+    classes: dict[tuple[str, bool], list[Link]] = defaultdict(list)
     for link in found.values():
+        # of ranks that were not recorded the host may not be told: their links are within a host, as far as is known
         a, b = hosts.get(link.source), hosts.get(link.destination)
-        classes[link.transport, None if a is None or b is None else a == b].append(link)
+        classes[link.transport, None not in (a, b) and a != b].append(link)
     for peers in classes.values():
         _compare([link for link in peers if link.sizes])
     return dict(sorted(found.items()))

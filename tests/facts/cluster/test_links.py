@@ -57,6 +57,18 @@ def test_one_step_has_many_messages(tmp_path):
     assert report.summary.direction == "communication"
 
 
+def test_a_second_rank_at_hand_hides_no_slow_link(tmp_path):
+    """Of the ranks that were not recorded nobody knows the hosts; the two that were know theirs, and each other's slow
+    link is compared with all their links."""
+    told = []
+    for kept in ((1,), (1, 2)):
+        others = tuple(rank for rank in range(TRAFFIC.world_size) if rank not in kept)
+        scenario = replace(TRAFFIC, missing_ranks=others, faults=(Fault("slow_link", (1, 2), 8.0),))
+        facts, _ = facts_of(scenario, tmp_path / str(kept))
+        told.append(facts.value("link.bandwidth_ratio", Subject("link", "1-2", (1, 2))))
+    assert all(ratio == pytest.approx(0.11, rel=0.1) for ratio in told)
+
+
 def test_slow_card_is_slow_on_its_best_link(tmp_path):
     """All links of one card are slow: the card is, and no neighbour's card."""
     facts, _ = facts_of(replace(TRAFFIC, faults=(Fault("slow_card", 3, 3.0),)), tmp_path)
