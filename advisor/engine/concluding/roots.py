@@ -38,7 +38,7 @@ def merge(
     """One finding per verdict and subject: the surest stands, the others add evidence, remedies and references, and
     those of `owned` rules, whose time was measured under its owner, what they say and save as well. What a
     `general` rule says stands only where no other rule says more, and the surest not where another one that is no mere
-    suspicion loses clearly more: it is about a part of that.
+    suspicion, and no less severe, loses clearly more: it is about a part of that.
 
     The same rule about the same kind and id on several ranks (one pipeline operation seen by eight processes) is one
     finding about all these ranks. So are findings about what is of one origin and can only be put right together:
@@ -82,11 +82,11 @@ def _merged(group: list[Finding], general: Collection[str], leading: Collection[
     if len(group) == 1:
         return group[0]
 
-    most = max(
-        (f.weight_us for f in group if f.rule not in general and f.confidence is not Confidence.LOW), default=0.0
-    )
+    certain = [f for f in group if f.rule not in general and f.confidence is not Confidence.LOW]
 
     def place(f: Finding) -> tuple[Any, ...]:
+        # what its own rule calls less severe loses that much at most, and not clearly
+        most = max((o.weight_us for o in certain if o.severity.rank >= f.severity.rank), default=0.0)
         second = f.rule in general, f.rule not in leading, f.weight_us < unowned_part(weak=True) * most
         return (*second, -f.confidence.rank, -f.severity.rank, -f.weight_us, f.rule, f.subject)
 

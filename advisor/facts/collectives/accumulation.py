@@ -8,6 +8,7 @@ whole forward pass before the first of them and none between them.
 from __future__ import annotations
 
 from collections import Counter
+from collections.abc import Collection
 from dataclasses import dataclass
 
 import numpy as np
@@ -33,15 +34,15 @@ class Again:
     """The sizes of one round, where rounds wait for those before them: what the last one exposes is then theirs too."""
 
 
-def reduced_again(run: Run) -> Again | None:
-    """How often most ranks reduce all gradients for one update; None where nothing tells."""
+def reduced_again(run: Run, among: Collection[int] | None = None) -> Again | None:
+    """How often most ranks, or most `among` them, reduce all gradients for one update; None where nothing tells."""
     layout = partition(run)
     courses = run.each(COURSE)
     found: Counter[int] = Counter()
     early: dict[int, list[float]] = {}
     queued: dict[int, tuple[float, ...]] = {}
     for rank, ex in run.each(EXCHANGES).items():
-        chain = courses[rank].chain if rank in courses else None
+        chain = courses[rank].chain if rank in courses and (among is None or rank in among) else None
         if chain is None or ex.scale > 1 or chain.step not in ex.steps:
             continue
         sums = np.isin(ex.kinds(), REDUCTIONS) & (ex.step == ex.steps.index(chain.step))
@@ -78,13 +79,13 @@ class UntilReduced:
     """Of this, behind the start of the first reduction."""
 
 
-def until_reduced(run: Run) -> list[UntilReduced]:
-    """Of each rank whose kernels tell the course of a step."""
+def until_reduced(run: Run, among: Collection[int] | None = None) -> list[UntilReduced]:
+    """Of each rank, or each `among` them, whose kernels tell the course of a step."""
     layout = partition(run)
     courses = run.each(COURSE)
     found = []
     for rank, ex in run.each(EXCHANGES).items():
-        chain = courses[rank].chain if rank in courses else None
+        chain = courses[rank].chain if rank in courses and (among is None or rank in among) else None
         if chain is None or ex.scale > 1 or chain.step not in ex.steps:
             continue
         sums = np.isin(ex.kinds(), REDUCTIONS) & (ex.step == ex.steps.index(chain.step))

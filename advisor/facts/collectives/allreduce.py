@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from itertools import accumulate, compress, pairwise
 from statistics import median_low
@@ -12,7 +12,7 @@ import numpy as np
 
 from advisor.basics.arrays import Mask
 from advisor.facts.base import FactSet, Family, Run, fact, kind
-from advisor.facts.collectives.accumulation import reduced_again, until_reduced, whole_gradients
+from advisor.facts.collectives.accumulation import UntilReduced, reduced_again, until_reduced, whole_gradients
 from advisor.facts.collectives.exchanges import EXCHANGES, REDUCTIONS
 from advisor.facts.collectives.exposure import exposed_of, exposures, joints
 from advisor.facts.collectives.joints import Joint
@@ -157,8 +157,8 @@ class Gradients:
     samples: int
 
 
-def gradients(run: Run) -> Gradients | None:
-    """Collectives over which gradients are summed: reductions of data-parallel groups.
+def gradients(run: Run, among: Collection[int] | None = None) -> Gradients | None:
+    """Collectives over which gradients are summed: reductions of data-parallel groups, or of those `among` some ranks.
 
     Where a member's file is missing and no transit time was recorded, all may be waiting for that one: those are left
     out. Where they wait for it longer than they transfer, what is exposed is the waiting, and tells of no split.
@@ -167,6 +167,7 @@ def gradients(run: Run) -> Gradients | None:
     chosen = [
         j for j in joints(run)
         if j.kind in REDUCTIONS and layout.role_of(j.group) == "data"
+        and (among is None or all(rank in among for rank in j.ranks))
         and ((j.complete and len(j.ranks) > 1) or np.isfinite(j.transit_us).any())
     ]  # fmt: skip
     if not chosen:
@@ -231,15 +232,15 @@ def _buckets(chosen: Sequence[Joint], rank: int) -> tuple[float, ...]:
     return tuple(compress(transfers, whole_gradients(np.array(of_size)).tolist()))
 
 
-def count_weights(run: Run, collectives: float = 0.0) -> int | None:
-    """Trainable weights: the optimizer's kernels in a step, one a weight; None where they are fused or not told. A
-    weight has one gradient, so that fewer of them than `collectives` are kernels of many weights each; and a matrix
-    keeps its shape: kernels of flat arrays alone are buffers into which weights were laid one behind the other. Where
-    no shapes are told, kernels no more than the segments of a split may be either.
+def count_weights(run: Run, collectives: float = 0.0, among: Collection[int] | None = None) -> int | None:
+    """Trainable weights, of all ranks or some `among` them: the optimizer's kernels in a step, one a weight; None where
+    they are fused or not told. A weight has one gradient, so that fewer of them than `collectives` are kernels of many
+    weights each; and a matrix keeps its shape: kernels of flat arrays alone are buffers into which weights were laid
+    one behind the other. Where no shapes are told, kernels no more than the segments of a split may be either.
     """
     courses = run.each(COURSE)
     counts = []
-    for course in courses.values():
+    for course in (course for rank, course in courses.items() if among is None or rank in among):
         updates = [
             (count, shape) for (name, shape), (count, _) in course.speed.items()
             if any(word in name.lower() for word in _OPTIMIZERS) and "foreach" not in name.lower()
@@ -253,9 +254,9 @@ def count_weights(run: Run, collectives: float = 0.0) -> int | None:
     return count if count and count >= collectives else None
 
 
-def _computing(run: Run) -> list[float]:
-    """Forward and backward of each rank, microseconds a step; the older trace names them so."""
-    times = steady(run).values()
+def _computing(run: Run, among: Collection[int] | None = None) -> list[float]:
+    """Forward and backward of each rank, or each `among` them, microseconds a step; the older trace names them so."""
+    times = [times for rank, times in steady(run).items() if among is None or rank in among]
     for phase in ("computing", "fp_bp"):
         found = [share * float(np.median(t.time)) for t in times if (share := t.share(phase)) is not None]
         if found:
@@ -263,9 +264,47 @@ def _computing(run: Run) -> list[float]:
     return []
 
 
+def _backward_us(run: Run, before: Sequence[UntilReduced], among: Collection[int] | None) -> float | None:
+    """The course of backward in a step, microseconds; None where nothing tells what is computed."""
+    computing = _computing(run, among)
+    if not computing:
+        return None
+    done = min(float(np.median(computing)), float(np.median([b.computed_us for b in before] or [np.inf])))
+    return BACKWARD_SHARE * done
+
+
+def _done_last(run: Run, facts: FactSet) -> frozenset[int] | None:
+    """Ranks of the stage that is done with its gradients last, for which the step waits; None where there are no
+    stages, or some ranks' are not told, or no kernels tell what each of them exposes.
+
+    The last backward pass reaches the first stage last: each later stage starts to reduce earlier by what those before
+    it still compute of that pass.
+    """
+    layout = partition(run)
+    ranks = run.each(EXCHANGES).keys()
+    if (layout.pipeline or 1) < 2 or layout.guessed or layout.apart or not ranks <= layout.stage.keys():
+        return None
+    shown = exposures(run)
+    if not all(rank in shown and shown[rank].known for rank in ranks):
+        return None
+    passes = forward_passes(run, facts) * (facts.number("pipeline.chunks", RUN) or 1)
+    earlier, ends = 0.0, dict[frozenset[int], float]()
+    for stage in sorted({layout.stage[rank] for rank in ranks}):
+        among = frozenset(rank for rank in ranks if layout.stage[rank] == stage)
+        found = gradients(run, among)
+        backward = _backward_us(run, until_reduced(run, among), among)
+        if backward is None or (found is not None and found.exposed_us is None):
+            return None
+        if found is not None:
+            ends[among] = (found.exposed_us or 0.0) - earlier
+        earlier += backward / passes
+    return max(ends, key=lambda among: ends[among], default=None)
+
+
 _NEEDS = "collectives"
 KINDS = (
-    kind("allreduce.count", "count", "run", "gradient collectives of a rank per step", needs=_NEEDS),
+    kind("allreduce.count", "count", "run", "gradient collectives of a rank per step, as all of allreduce.* of the "
+         "stage that is done with them last", needs=_NEEDS),
     kind("allreduce.transfer_us", "us", "run", "their transfer per step", formula="Σ shortest elapsed over members",
          needs=_NEEDS),
     kind("allreduce.repeats", "count", "run", "times a step reduces all gradients; once is enough",
@@ -316,14 +355,15 @@ KINDS = (
 
 def measure(run: Run, facts: FactSet) -> Iterator[Fact]:
     """Facts of the gradient collectives and the proposal."""
-    found = gradients(run)
+    among = _done_last(run, facts)
+    found = gradients(run, among)
     step_us = facts.number("step.time_us", RUN)
     if found is None or step_us is None:
         return
     src, n = found.sources, found.samples
     yield from fact("allreduce.count", RUN, found.count, *src, samples=n)
     yield from fact("allreduce.transfer_us", RUN, found.transfer_us, *src, samples=n)
-    again = reduced_again(run)
+    again = reduced_again(run, among)
     if again is not None:
         yield from fact("allreduce.repeats", RUN, again.times, *src, samples=n)
         if not again.queued_bytes:
@@ -331,19 +371,17 @@ def measure(run: Run, facts: FactSet) -> Iterator[Fact]:
     if found.size and found.count:
         yield from fact("allreduce.size_bytes", RUN, found.size / found.count, *src, samples=n)
     yield from fact("allreduce.latency_us", RUN, found.latency_us, *src, samples=n)
-    weights = count_weights(run, found.count / (again.times if again is not None else 1))
+    weights = count_weights(run, found.count / (again.times if again is not None else 1), among)
     yield from fact("allreduce.weight_count", RUN, weights)
     if found.exposed_us is None or found.transfer_us <= 0:
         return
     yield from fact("allreduce.exposed_us", RUN, found.exposed_us, *src, samples=n)
     yield from fact("allreduce.exposed_share", RUN, found.exposed_us / step_us, *src, samples=n)
     yield from fact("allreduce.hidden_share", RUN, max(1 - found.exposed_us / found.transfer_us, 0.0), *src, samples=n)
-    computing = _computing(run)
-    if not computing:
+    before = until_reduced(run, among)
+    backward = _backward_us(run, before, among)
+    if backward is None:
         return
-    before = until_reduced(run)
-    done = min(float(np.median(computing)), float(np.median([b.computed_us for b in before] or [np.inf])))
-    backward = BACKWARD_SHARE * done
     yield from fact("allreduce.backward_us", RUN, backward, *src, samples=n)
     if before and backward > 0:
         within = min(min(b.between_us for b in before) / backward, 1.0)

@@ -245,3 +245,16 @@ def test_one_step_has_many_launches_of_a_slow_card(ratio: float | None, rests: b
     facts = FactSet([Fact("step.count", RUN, 1), *told])
     assert is_partial(rules["CLUS010"], rank, facts) is rests
     assert is_partial(rules["CLUS030"], rank, facts)
+
+
+@pytest.mark.parametrize("part", ["run.missing_ranks", "run.number_holes"])
+@pytest.mark.parametrize(("wait", "rests"), [(0.001, False), (0.2, True), (None, True)])
+def test_a_link_whose_ranks_wait_for_nobody_sets_the_pace_whoever_is_absent(
+    part: str, wait: float | None, rests: bool
+) -> None:
+    """Ranks 0, 1 and 3 of eight tell of a slow link as surely as rank 0 alone does, whose number leaves no hole."""
+    facts = FactSet([
+        Fact(name, RUN, value)
+        for name, value in {part: 5, "communication.exposed_wait_share": wait}.items() if value is not None
+    ])  # fmt: skip
+    assert is_partial(load_rules(strict=False).by_id["COMM040"], Subject("link", "0-3", (0, 3)), facts) is rests

@@ -172,6 +172,16 @@ def test_of_one_verdict_who_loses_clearly_more_speaks():
         assert [f.rule for f in merge([sure, other])] == ["TURN"]
 
 
+def test_an_upper_bound_that_its_own_rule_calls_slight_takes_no_place():
+    """All that sharded layers exchange may be 15 ms, told as low; that their groups span hosts is known to cost 7."""
+    placed, all_of_it = (
+        finding("PLACED", "v", "medium", saving=7.0),
+        finding("ALL", "v", "low", 15.0, confidence="medium"),
+    )
+    (one,) = merge([all_of_it, placed])
+    assert (one.rule, one.severity, one.saving and one.saving.us) == ("PLACED", Severity.MEDIUM, 7.0)
+
+
 @given(st.permutations(range(5)))
 def test_the_order_in_which_findings_are_reached_is_irrelevant(order):
     """The same findings give the same report, however they came about."""

@@ -23,7 +23,8 @@ from advisor.model import RUN, Fact
 KINDS = (
     kind("placement.layer_group_size", "count", "run", "ranks of the largest group that exchanges inside the layers, "
          "where every such group spans several hosts", needs="collectives"),
-    kind("placement.host_rank_count", "count", "run", "ranks on the host with fewest of them", needs="collectives"),
+    kind("placement.host_rank_count", "count", "run", "ranks on the host with fewest of them, where that of "
+         "each rank is told", needs="collectives"),
     kind("placement.across_bytes_per_s", "bytes_per_s", "run", "bandwidth of the links between hosts",
          formula="Σ size ÷ Σ time", needs="links"),
     kind("placement.within_bytes_per_s", "bytes_per_s", "run", "bandwidth of the links inside a host",
@@ -62,6 +63,12 @@ def placement(layout: Partition) -> Placement | None:
     return Placement(max(map(len, groups)), min(Counter(hosts.values()).values()))
 
 
+def _fewest(layout: Partition) -> int | None:
+    """Ranks of the host with fewest, where the groups name no rank of an unknown one."""
+    named = {rank for members in layout.groups.values() for rank in members}
+    return min(Counter(layout.host.values()).values()) if layout.host and named <= set(layout.host) else None
+
+
 def _is_inside(layout: Partition, members: tuple[int, ...]) -> bool:
     return len({layout.host.get(rank) for rank in members}) == 1
 
@@ -72,13 +79,15 @@ def _rate(links: list[Link]) -> float | None:
 
 
 def measure(run: Run, facts: FactSet) -> Iterator[Fact]:
-    """Facts of groups that span hosts; none where one of them does not."""
+    """Ranks of a host, and facts of groups that span hosts; these not where one of them does not."""
     layout = partition(run)
+    fewest = _fewest(layout)
+    if fewest is not None:
+        yield from fact("placement.host_rank_count", RUN, fewest)
     found = placement(layout)
     if found is None:
         return
     yield from fact("placement.layer_group_size", RUN, found.largest)
-    yield from fact("placement.host_rank_count", RUN, found.fewest)
     links = [link for link in links_of(run).values() if link.source in layout.host and link.destination in layout.host]
     inside = [layout.host[link.source] == layout.host[link.destination] for link in links]
     near = [link for link, here in zip(links, inside, strict=True) if here and link.transport.upper() in INSIDE]

@@ -35,6 +35,8 @@ def test_another_order_of_the_ranks_gives_what_was_promised(tmp_path):
     report = judge(measure([tmp_path / "in_turn"], None, Options(jobs=1)), load_rules())
     found = next(f for f in report.findings if f.rule == "COMM091")
     assert found.saving.us_per_step == pytest.approx(truth, rel=0.25)
+    assert "(WORLD_SIZE // 2, 2)" in found.remedies[0].snippet  # the size stays as it is
+    assert not any(remedy.id == "shard-within-hosts" for remedy in found.remedies)
     kept = judge(measure([tmp_path / "together"], None, Options(jobs=1)), load_rules())
     assert not any(f.rule == "COMM091" for f in kept.findings)
 
@@ -45,6 +47,10 @@ def test_groups_larger_than_a_host_gain_nothing_from_another_order(tmp_path):
     facts, _ = facts_of(large, tmp_path)
     assert facts.number("placement.layer_group_size", RUN) == 4 and facts.number("placement.host_rank_count", RUN) == 2
     assert facts.number("placement.saving_us", RUN) is None
+    found = next(f for f in judge(measure([tmp_path], None, Options(jobs=1)), load_rules()).findings
+                 if f.verdict == "sharding-redistribution")  # fmt: skip
+    (smaller,) = [remedy for remedy in found.remedies if remedy.id == "shard-within-hosts"]
+    assert "--tensor-model-parallel-size 2 " in smaller.snippet
 
 
 @pytest.mark.parametrize(
