@@ -40,8 +40,8 @@ def beside_losses(kernels: Kernels, type_of: Ints, types: Sequence[str]) -> Mask
     beside = np.zeros(len(order), bool)
     beside[1:] |= of_loss[:-1] & same
     beside[:-1] |= of_loss[1:] & same
-    found[order] = beside
-    return found & cast[type_of] & unshaped
+    found[order] = beside & cast[type_of[order]] & unshaped[order]
+    return found
 
 
 def _size(signature: Signature) -> int:
