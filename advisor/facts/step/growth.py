@@ -50,8 +50,8 @@ KINDS = (
     kind("step.growth_computing_ratio", "number", "run", "how many times as long the ranks that the growth comes from "
          "compute in the last steps as in the first", needs="steps|kernels"),
     kind("step.growth_kernel_ratio", "number", "run", "how many times as long their same kernels take in the last "
-         "steps as in the first", formula="median over these ranks; kernels are the same by type and shapes: where it "
-         "stays at 1, each step has other or more of them", needs="kernels"),
+         "steps as in the first", formula="median over these ranks; kernels are the same by type and shapes, attention "
+         "over a cache apart: where it stays at 1, each step has other or more of them", needs="kernels"),
     kind("step.growth_ranks", "text", "run", "ranks that the growth comes from, where their peers only wait for them",
          formula="fewer than half of the ranks, whose computing grows by half of what the step does, as that of the "
                  "middle rank does not", needs="steps|kernels"),

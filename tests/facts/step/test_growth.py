@@ -139,3 +139,19 @@ def test_inputs_that_grow_are_no_card_that_slows_down(
     (tmp_path / "step_trace_time.csv").write_text("\n".join(steps) + "\n", encoding="utf-8")
     found = [f for f in advise([tmp_path], load_rules()).findings if f.rule in ("SCHED071", "COMP095")]
     assert [(f.rule, f.severity) for f in found] == [(rule, severity)]
+
+
+def test_a_cache_that_grows_is_no_card_that_slows_down(tmp_path: Path) -> None:
+    """A server that decodes: attention reads one token more in each step, which its shapes do not tell."""
+    rows = ["Step Id,Name,Type,Accelerator Core,Start Time(us),Duration(us),Wait Time(us),Input Shapes"]
+    steps, at = ["Step,Computing,Communication(Not Overlapped),Overlapped,Communication,Free"], 1_000_000.0
+    for step in range(10):
+        begun = at
+        for _ in range(20):
+            for kind, us in (("MatMulV2", 200.0), ("PagedAttention", 500 * (1 + 0.1 * step))):
+                rows.append(f'{step},{kind.lower()},{kind},AI_CORE,{at:.3f},{us:.3f},0,"64,2048"')
+                at += us
+        steps.append(f"{step},{at - begun},0,0,0,0")
+    (tmp_path / "kernel_details.csv").write_text("\n".join(rows) + "\n", encoding="utf-8")
+    (tmp_path / "step_trace_time.csv").write_text("\n".join(steps) + "\n", encoding="utf-8")
+    assert not [f for f in advise([tmp_path], load_rules()).findings if f.severity.rank > Severity.LOW.rank]
