@@ -25,8 +25,10 @@ class Attendance:
 
     workers: int | None
     awaited_us: float | None
-    """How long the one thread that takes its rows to the workers of the operation behind it waits for it, in all; None
-    for the last operation."""
+    """How long the one thread that takes its rows to the workers of the operation behind it, or the one worker that
+    takes them itself, waits for it, in all; None for the last operation, and where several take them."""
+    input_wait_us: float | None
+    """How long the thread that takes rows to its own workers waits for them, in all."""
 
 
 def attendance(rows: Iterable[Mapping[str, Any]], ids: Mapping[str, int]) -> dict[int, Attendance]:
@@ -49,6 +51,7 @@ def attendance(rows: Iterable[Mapping[str, Any]], ids: Mapping[str, int]) -> dic
             workers: int | None = round(taken - given)
         else:
             workers = 1 if starving and waits and worked and waits <= got + worked < 2 * waits else None
-        found[number] = Attendance(workers, behind)
-        starving, behind = starving and got > worked, totals.get((name, GIVEN))
+        waited = totals.get((name, GIVEN))
+        found[number] = Attendance(workers, behind, waited)
+        starving, behind = starving and got > worked, got if waited is None and workers == 1 else waited
     return found

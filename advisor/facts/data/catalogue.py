@@ -90,6 +90,13 @@ _OPERATION = (
     ("work_us", "us", "worker time per batch", "Σ own work ÷ batches produced", _WORK),
     ("busy_share", "ratio", "how busy its workers are", "utilisation law: rows × service ÷ (workers × wall); a "
      "generator's __next__ is not divided by its workers; below a Concat ÷ data.wait_spread", _WORK),
+    ("workers_at_work", "number", "of its workers, those that are at work at once, on average; only where nobody tells "
+     "how many there are, nor any queue", "Σ own work ÷ wall", "dataset_stages"),
+    ("beside_busy_share", "ratio", "how busy the busiest of the other operations is, at most: with one worker where "
+     "nobody tells how many there are", "", "dataset_stages"),
+    ("input_wait_share", "ratio", "how long it waits for rows", "Σ GetFromPreviousOp ÷ wall", "dataset_stages"),
+    ("awaited_share", "ratio", "how long the operation behind it waits for its rows", "Σ GetFromPreviousOp there (Σ "
+     "WorkerGet of its only worker) ÷ wall", "dataset_stages"),
     ("is_busiest", "bool", "no other operation is busier", "", _WORK),
     ("is_steepest", "bool", "starvation begins here: largest fall from input to output queue", "", "pipeline_ops"),
     ("is_hungriest", "bool", "no other operation uses more processor", "", "pipeline_cpu"),

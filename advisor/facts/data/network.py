@@ -195,6 +195,13 @@ class Feeding:
         return self.wait_us / self.step_us if self.step_us and self.wait_us is not None else None
 
     @property
+    def wall_us(self) -> float | None:
+        """How long the recorded batches took, as their times tell it, or else the step; None where neither is known."""
+        if self.data.wall_us is None and self.step_us and self.data.batches:
+            return self.step_us * self.data.batches
+        return self.data.wall_us
+
+    @property
     def lock_wait_share(self) -> float | None:
         """Threads that wait for the interpreter lock, on average, where it is fought for; else nobody's loss."""
         total, wall = self.data.gil_wait_total_us, self.data.wall_us
@@ -223,12 +230,9 @@ class Feeding:
 
     def most_busy(self, op: Operation) -> float | None:
         """The same, as much as it may be: of one worker where nobody tells how many there are."""
-        wall = self.data.wall_us
-        if wall is None and self.step_us and self.data.batches:
-            wall = self.step_us * self.data.batches
-        if op.work_us is None or not wall:
+        if op.work_us is None or not self.wall_us:
             return None
-        busy = op.work_us / (op.servers * wall)
+        busy = op.work_us / (op.servers * self.wall_us)
         times = self.data.times
         if op.alternating and times and times.wait_spread:
             busy /= times.wait_spread

@@ -19,6 +19,7 @@ from advisor.facts.data.network import Feeding, feeding_of, host_prospects, pros
 from advisor.facts.data.pauses import Pauses
 from advisor.facts.data.pipeline_tree import Operation, Queue, never_rests, starvation_rise
 from advisor.facts.data.processors import HOST_USE
+from advisor.facts.data.remaining import remaining
 from advisor.knowledge.measuring import limit
 from advisor.model import RUN, Fact, Source, Subject
 
@@ -216,7 +217,7 @@ def operation_facts(subject: Subject, op: Operation, one: Feeding) -> Iterator[F
         "disturbance_share": one.disturbance, "batches": data.batches or None,
         "gil_wait_us": data.gil_wait_us if op.python else None, "lock_wait_share": one.lock_wait_share,
         "first_wait_us": data.times.first_wait_us if data.times and data.times.mode == "iterator" else None,
-        "mode": data.mode,
+        "mode": data.mode, **remaining(one, op),
     }  # fmt: skip
     if network is not None and op.op_id in network.stations:
         values |= prospects(network, op.op_id)

@@ -63,6 +63,8 @@ class Operation:
     """It hands on through a queue, whether that was sampled or not."""
     awaited_us: float | None = None
     """How long the operation behind it waits for it, where nothing but the stages of dataset.csv tells the pipeline."""
+    input_wait_us: float | None = None
+    """How long it waits for rows itself, as far as the same stages tell."""
 
     @property
     def name(self) -> str:
@@ -257,10 +259,10 @@ def _line_of(rank: Rank, work: Mapping[int, Any], scale: float) -> Iterator[tupl
             types[int(match["id"])], names[name] = match["type"], int(match["id"])
     ids, told = sorted(work), attendance(rows, names)
     for place, here in enumerate(ids):
-        awaited = told[here].awaited_us
-        operation = Operation(
-            here, types[here], told[here].workers, awaited_us=None if awaited is None else scale * awaited
+        awaited, waited = (
+            None if us is None else scale * us for us in (told[here].awaited_us, told[here].input_wait_us)
         )
+        operation = Operation(here, types[here], told[here].workers, awaited_us=awaited, input_wait_us=waited)
         yield operation, tuple(ids[place + 1 : place + 2])
 
 

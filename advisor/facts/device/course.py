@@ -17,7 +17,7 @@ from advisor.facts.base import Reduction
 from advisor.facts.device.forward import communicator, gradients, in_forward, rounds
 from advisor.facts.device.kernel_time import timeline_of
 from advisor.facts.device.waiting import owned
-from advisor.facts.operators.kinds import is_fused_exchange
+from advisor.facts.operators.kinds import is_fused_exchange, is_over_cache
 from advisor.facts.recording.counts import is_cut
 from advisor.knowledge.measuring import limit
 from advisor.model import Source
@@ -100,7 +100,8 @@ class Course:
     chain: Chain | None = None
     sources: tuple[Source, ...] = ()
     expected_us: Floats = field(default_factory=lambda: np.zeros(0))
-    """What the step's kernels take, each at what its type and shapes usually take; NaN where shapes are not told."""
+    """What the step's kernels take, each at what its type and shapes usually take, attention over a cache apart; NaN
+    where shapes are not told."""
     measured_us: Floats = field(default_factory=lambda: np.zeros(0))
     """What these kernels took."""
 
@@ -210,6 +211,7 @@ def reduce_course(rank: Rank) -> Course | None:
         exposed_by_name.append(by_name)
     columns = np.array(rows, float).T
     working = placed & ~communication & ~fetch & ~fused
+    told = working & ~np.array([is_over_cache(s.type) for s in kernels.signatures], bool)[kernels.signature]
     steps = tuple(kernels.steps[s] or "0" for s in order)
     middle = order[len(order) // 2]
     computing = np.flatnonzero(placed & ~communication)
@@ -229,7 +231,7 @@ def reduce_course(rank: Rank) -> Course | None:
     return Course(
         steps, columns[0], columns[1], columns[2], columns[3], columns[4], columns[5].astype(np.int64),
         speed, tuple(exposed_by_name) if whole else (), chain,
-        (rank.source("kernels", "duration_us", "start_ns", "step", steps=steps),), *_expected(kernels, working, order),
+        (rank.source("kernels", "duration_us", "start_ns", "step", steps=steps),), *_expected(kernels, told, order),
         not is_cut(rank, kernels), timeline.placed is not None and bool(timeline.placed.marks),
         columns[6],
         # names tell it where rows are missing, too

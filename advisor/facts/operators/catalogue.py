@@ -523,7 +523,8 @@ KINDS = (
         "operator_type.loss_share",
         "ratio",
         _TYPE,
-        "conversions: part of its time on what a loss is computed from in float32, and on its gradient",
+        "conversions: part of its time on what a loss is computed from in float32, and on its gradient: by their "
+        "sizes, or as casts beside the loss where no shapes are recorded",
         needs="kernels",
     ),
     kind(

@@ -26,6 +26,7 @@ _ATTENTION = re.compile(
     r"FlashAttention|FusionAttention|FusedInferAttention|PromptFlash|IncreFlash|Paged_?Attention|Self_?Attention",
     re.IGNORECASE,
 )
+_OVER_CACHE = re.compile(r"Paged_?Attention|IncreFlash|FusedInferAttention|Multi_?Latent_?Attention", re.IGNORECASE)
 _BATCHED = re.compile(r"Batch_?Mat_?Mul", re.IGNORECASE)
 _SOFTMAX = re.compile(r"^(aclnn)?(Masked|Scaled|ScaledMasked)?Softmax(V\d+)?$", re.IGNORECASE)
 _LOSS = re.compile(r"Log_?Softmax|Cross_?Entropy|NLL_?Loss", re.IGNORECASE)
@@ -131,6 +132,12 @@ def is_conversion(kind: str) -> bool:
 def is_loss(kind: str) -> bool:
     """Whether the type is a loss over classes or words, a part of one, or its gradient."""
     return bool(_LOSS.search(kind))
+
+
+def is_over_cache(kind: str) -> bool:
+    """Whether the type is an attention over a cache of keys and values: how much it reads grows from step to step, and
+    its shapes do not tell it."""
+    return bool(_OVER_CACHE.search(kind))
 
 
 def is_relayout(kind: str) -> bool:

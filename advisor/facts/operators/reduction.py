@@ -50,7 +50,7 @@ from advisor.facts.operators.patterns import (
 )
 from advisor.facts.operators.shapes.backward import Backward, Call, backward_of
 from advisor.facts.operators.shapes.flops import SlowCase, slow_case
-from advisor.facts.operators.shapes.losses import is_of_loss, loss_sizes
+from advisor.facts.operators.shapes.losses import beside_losses, is_of_loss, loss_sizes
 from advisor.facts.operators.shapes.patches import Patches, patches_of, product_of, product_speeds
 from advisor.facts.operators.shapes.work import (
     FULL,
@@ -268,6 +268,8 @@ def reduce(rank: Rank) -> Operators | None:
     gated = None if gates is None else sums(cell[gates], None, len(types) * steps).reshape(shape)
     carries = bandwidth(str(rank.info.get("npu") or ""))
     sizes = loss_sizes(kernels.signatures)
+    unshaped = beside_losses(kernels, type_of, types)
+    of_loss = sums(type_of[unshaped], kernels.duration[unshaped], len(types))
     rows = {
         types[t]: replace(
             _row(
@@ -275,7 +277,8 @@ def reduce(rank: Rank) -> Operators | None:
                 neighbours.get(t), carries,
             ),
             update_us=float(updated[t]), attention_us=float(attended[t]), fusible_us=float(fusible[t]),
-            loss_us=sum(float(by_signature[1][s]) for s in members[t] if is_of_loss(kernels.signatures[s], sizes)),
+            loss_us=float(of_loss[t])
+            + sum(float(by_signature[1][s]) for s in members[t] if is_of_loss(kernels.signatures[s], sizes)),
             gating=None if gated is None or not activation(types[t]) else gated[t],
             backward=backward_of(types[t], attends),
             inside=_inside(kernels, type_of == t) if is_conversion(types[t]) else None,

@@ -47,6 +47,11 @@ KINDS = (
     kind("step.growth_computing_share", "ratio", "run", "part of the growth that is computation",
          formula="growth of computing ÷ growth of the step: of the middle rank, or, where that one waits for others "
                  "that compute longer, of the rank whose computing grows most", needs="steps|kernels"),
+    kind("step.growth_computing_ratio", "number", "run", "how many times as long the ranks that the growth comes from "
+         "compute in the last steps as in the first", needs="steps|kernels"),
+    kind("step.growth_kernel_ratio", "number", "run", "how many times as long their same kernels take in the last "
+         "steps as in the first", formula="median over these ranks; kernels are the same by type and shapes, attention "
+         "over a cache apart: where it stays at 1, each step has other or more of them", needs="kernels"),
     kind("step.growth_ranks", "text", "run", "ranks that the growth comes from, where their peers only wait for them",
          formula="fewer than half of the ranks, whose computing grows by half of what the step does, as that of the "
                  "middle rank does not", needs="steps|kernels"),
@@ -154,10 +159,30 @@ def measure(run: Run, facts: FactSet) -> Iterator[Fact]:
     part, ranks = growing(computing, last - first)
     yield from fact("step.growth_ranks", RUN, rank_list(tuple(ranks)) or None, *times[0].sources, samples=n)
     yield from fact("step.growth_computing_share", RUN, part, *times[0].sources, samples=n)
+    for name, ratio in _ratios(computing, run.each(COURSE), ranks or [*computing], steps).items():
+        yield from fact(f"step.growth_{name}_ratio", RUN, ratio, *times[0].sources, samples=n)
     if len(ranks) == 1:
         course = run.each(COURSE).get(ranks[0])
         paces = None if course is None else course.pace(steps)
         yield from _of_one(ranks[0], computing[ranks[0]], paces, cost, known[ranks[0]])
+
+
+def _ratios(
+    computing: Mapping[int, Floats], courses: Mapping[int, Course], ranks: Sequence[int], steps: Sequence[str]
+) -> dict[str, float]:
+    """By how much these ranks compute longer in the last steps than in the first, and their same kernels, where their
+    shapes tell which are the same: medians over the ranks."""
+    paces = [courses[rank].pace(steps) for rank in ranks if rank in courses]
+    series = {
+        "computing": [computing[rank] for rank in ranks],
+        "kernel": [pace for pace in paces if np.isfinite(pace).all()],
+    }
+    ends = {name: [_ends(one) for one in values] for name, values in series.items()}
+    return {
+        name: float(np.median([last / first for first, last in pairs]))
+        for name, pairs in ends.items()
+        if pairs and all(first > 0 for first, _ in pairs)
+    }
 
 
 def _of_one(rank: int, us: Floats, pace: Floats | None, cost_us: float, one: StepTimes) -> Iterator[Fact]:

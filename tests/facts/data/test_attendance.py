@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from advisor.model import RUN, Role
+from advisor.model import RUN, Confidence, Role
 from advisor.pipeline import Options, advise, measure
 from advisor.ruleset.files.loader import load_rules
 
@@ -82,3 +82,27 @@ def test_a_recording_that_was_stopped_tells_no_number_of_several_workers(tmp_pat
     )
     assert facts.value("data.batches", RUN) == BATCHES
     assert _accused(tmp_path) == []
+
+
+def _write_steps(folder: Path, step_us: float, computing_us: float) -> None:
+    """The steps of these batches: the device is idle in the rest of each."""
+    lines = ["Step,Computing,Communication(Not Overlapped),Overlapped,Communication,Free"]
+    lines += [f"{i},{computing_us},0,0,0,{step_us - computing_us}" for i in range(1, BATCHES + 1)]
+    (folder / "step_trace_time.csv").write_text("\n".join(lines) + "\n", encoding="utf-8")
+
+
+def test_a_map_whose_workers_nobody_tells_is_named_where_all_others_rest(tmp_path):
+    """Its rows lie ready, those behind it wait, and no other operation is half busy: by elimination, and not surely."""
+    write_stages(tmp_path, [24_000, 600], [4, 1], loop_us=10_000, ended=False)
+    _write_steps(tmp_path, step_us=24_000, computing_us=10_000)
+    first = advise([tmp_path], load_rules()).findings[0]
+    assert (first.rule, first.subject.id, first.confidence) == ("SCHED097", "Map(2)", Confidence.MEDIUM)
+    assert first.saving is not None and first.saving.us_per_step == pytest.approx(14_000, rel=0.02)
+    assert first.remedies[0].proposed == 10  # 24 ms of work for each of 4 rows, in a loop of 10 ms
+
+
+def test_a_map_that_rests_is_not_named_however_much_work_its_workers_do(tmp_path):
+    """The device is idle, but nobody behind the map waits for its rows: the loop itself is what is slow."""
+    write_stages(tmp_path, [14_000, 600], [8, 1], loop_us=24_000, ended=False)
+    _write_steps(tmp_path, step_us=24_000, computing_us=10_000)
+    assert not [f for f in advise([tmp_path], load_rules()).findings if f.subject.kind == "pipeline_op"]

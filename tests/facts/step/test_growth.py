@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import numpy as np
 import pytest
 from hypothesis import given
@@ -10,6 +12,9 @@ from hypothesis import strategies as st
 from advisor.facts.device.course import Course
 from advisor.facts.step.growth import _of_one, common_speeds, growing, rises, same_kernels_slow_down, two_speeds
 from advisor.facts.step.times import StepTimes
+from advisor.model import Severity
+from advisor.pipeline import advise
+from advisor.ruleset.files.loader import load_rules
 
 
 @given(st.integers(8, 40), st.floats(0.005, 0.1), st.floats(1.0, 1e6))
@@ -110,3 +115,43 @@ def test_one_card_that_slows_down_is_told_from_one_that_gets_more_to_compute(ker
         assert told["rank.growth_us"].value == pytest.approx(48e3 * 0.55 * 3 / 7)
         assert told["rank.growth_us"].subject.ranks == (1,)
         assert told["rank.growth_share"].value == pytest.approx(0.55 * 6 / (7 + 0.55 * 0.5))
+
+
+@pytest.mark.parametrize(
+    ("grows", "rule", "severity"),
+    [("kernels", "SCHED071", Severity.HIGH), ("shapes", "COMP095", Severity.LOW), ("", "SCHED071", Severity.LOW)],
+)
+def test_inputs_that_grow_are_no_card_that_slows_down(
+    tmp_path: Path, grows: str, rule: str, severity: Severity
+) -> None:
+    """Sequences get longer from step to step in the one, the same kernels in the other; without shapes nobody knows."""
+    heading = "Step Id,Name,Type,Accelerator Core,Start Time(us),Duration(us),Wait Time(us)"
+    rows, at = [heading + (",Input Shapes" if grows else "")], 1_000_000.0
+    steps = ["Step,Computing,Communication(Not Overlapped),Overlapped,Communication,Free"]
+    for step in range(10):
+        us, shape = 1000 * (1 + 0.06 * step), f"{2048 + 128 * step * (grows == 'shapes')},4096"
+        for _ in range(40):
+            kind, shapes = ("MatMulV2", f',"{shape}"') if grows else ("N/A", "")
+            rows.append(f"{step},aclnnMatmul_MatMul_MatMulV2,{kind},AI_CORE,{at:.3f},{us:.3f},0{shapes}")
+            at += us
+        steps.append(f"{step},{40 * us},0,0,0,0")
+    (tmp_path / "kernel_details.csv").write_text("\n".join(rows) + "\n", encoding="utf-8")
+    (tmp_path / "step_trace_time.csv").write_text("\n".join(steps) + "\n", encoding="utf-8")
+    found = [f for f in advise([tmp_path], load_rules()).findings if f.rule in ("SCHED071", "COMP095")]
+    assert [(f.rule, f.severity) for f in found] == [(rule, severity)]
+
+
+def test_a_cache_that_grows_is_no_card_that_slows_down(tmp_path: Path) -> None:
+    """A server that decodes: attention reads one token more in each step, which its shapes do not tell."""
+    rows = ["Step Id,Name,Type,Accelerator Core,Start Time(us),Duration(us),Wait Time(us),Input Shapes"]
+    steps, at = ["Step,Computing,Communication(Not Overlapped),Overlapped,Communication,Free"], 1_000_000.0
+    for step in range(10):
+        begun = at
+        for _ in range(20):
+            for kind, us in (("MatMulV2", 200.0), ("PagedAttention", 500 * (1 + 0.1 * step))):
+                rows.append(f'{step},{kind.lower()},{kind},AI_CORE,{at:.3f},{us:.3f},0,"64,2048"')
+                at += us
+        steps.append(f"{step},{at - begun},0,0,0,0")
+    (tmp_path / "kernel_details.csv").write_text("\n".join(rows) + "\n", encoding="utf-8")
+    (tmp_path / "step_trace_time.csv").write_text("\n".join(steps) + "\n", encoding="utf-8")
+    assert not [f for f in advise([tmp_path], load_rules()).findings if f.severity.rank > Severity.LOW.rank]

@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 
+import numpy as np
+
+from advisor.basics.arrays import Ints, Mask
 from advisor.facts.operators.kinds import dtypes, elements, is_conversion, is_loss, shapes
 from advisor.facts.operators.shapes.work import FULL
-from advisor.sources.streams.kernels import Signature
+from advisor.sources.streams.kernels import Kernels, Signature
 
 
 def loss_sizes(signatures: Iterable[Signature]) -> frozenset[int]:
@@ -19,6 +22,26 @@ def is_of_loss(signature: Signature, sizes: frozenset[int]) -> bool:
     into, out_of = dtypes(signature.input_dtypes), dtypes(signature.output_dtypes)
     widened = bool(into and out_of) and (into[0] in FULL) != (out_of[0] in FULL)
     return widened and is_conversion(signature.type) and _size(signature) in sizes
+
+
+def beside_losses(kernels: Kernels, type_of: Ints, types: Sequence[str]) -> Mask:
+    """The casts of which no shape is recorded (Level 0) and that run just before or after a loss on its stream: what
+    they convert it reads, or has written."""
+    found = np.zeros(len(kernels), bool)
+    cast = np.array([name.lower() == "cast" for name in types], bool)
+    loss = np.array([is_loss(name) for name in types], bool)
+    if not (cast.any() and loss.any()):
+        return found
+    unshaped = np.array([not each.input_shapes for each in kernels.signatures], bool)[kernels.signature]
+    known = np.flatnonzero(kernels.start >= 0)
+    order = known[np.argsort(kernels.stream[known], kind="stable")]
+    of_loss, stream = loss[type_of[order]], kernels.stream[order]
+    same = stream[1:] == stream[:-1]
+    beside = np.zeros(len(order), bool)
+    beside[1:] |= of_loss[:-1] & same
+    beside[:-1] |= of_loss[1:] & same
+    found[order] = beside & cast[type_of[order]] & unshaped[order]
+    return found
 
 
 def _size(signature: Signature) -> int:
