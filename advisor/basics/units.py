@@ -25,6 +25,15 @@ UNITS = {
     "number": "a plain number",
 }
 
+_WHOLE = re.compile("[0-9]{1,18}")
+
+
+def whole(text: str) -> int | None:
+    """The number that a name of digits is, as those of steps are; None of any other name, and of more digits than a
+    counter has: Python refuses thousands of them."""
+    return int(text) if _WHOLE.fullmatch(text) else None
+
+
 DIGITS = 2
 """Significant digits of what is estimated, divided or told in passing."""
 MEASURED = 3

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 
-from advisor.basics.units import show_apart
+from advisor.basics.units import show_apart, whole
 from advisor.compare.absent import is_taken_over
 from advisor.compare.facts import FactTable, Key, number
 from advisor.compare.model import Obstacle
@@ -172,4 +172,4 @@ def _more_calls(key: Key, old: FactTable, new: FactTable) -> bool:
 def _leading(shapes: Value) -> int | None:
     """The first dimension of the first input: "4096,4096;4096,1024" has 4096."""
     first = str(shapes).strip().strip('"').partition(";")[0].partition(",")[0].strip()
-    return int(first) if first.isdecimal() else None
+    return whole(first)

@@ -47,7 +47,7 @@ _REASONS = {
     "no word": "no words, where a name should be",
     "long": f"longer than {LONGEST_TEXT} characters; only their beginning was used",
 }
-_WORDS = ("core", "type", "operation", "stage")
+_WORDS = ("core", "type", "operation", "stage", "component")
 """Columns of names that no maker writes without a letter."""
 _DAMAGE = ("text", "no word", "not finite", "negative", "too large")
 """Reasons no profiler gives: something damaged such a file, and its other rows may be damaged as well."""
@@ -346,7 +346,7 @@ def _absent(column: Column, length: int) -> Any:
     return np.full(length, None, dtype=object)
 
 
-def _is_word(cell: str) -> bool:
+def is_word(cell: str) -> bool:
     """Whether a text can name something: it has a letter, or is the dash of an empty cell, and is no number, a finite
     one or not."""
     try:
@@ -358,7 +358,7 @@ def _is_word(cell: str) -> bool:
 
 def _are_words(cells: Iterable[Any]) -> bool:
     """Whether all cells are words without a digit: another column of this name, which damages none beside it."""
-    return all(isinstance(cell, str) and _is_word(cell) and not any(map(str.isdigit, cell)) for cell in cells)
+    return all(isinstance(cell, str) and is_word(cell) and not any(map(str.isdigit, cell)) for cell in cells)
 
 
 def build_frame(
@@ -386,7 +386,7 @@ def build_frame(
         values, defects, first = _convert(column, cells, scale)
         result[column.name] = values
         heading = (headings or {}).get(column.name) or (column.headings or (column.name,))[0]
-        if column.name in _WORDS and (odd := [cell for cell in values if cell and not _is_word(cell)]):
+        if column.name in _WORDS and (odd := [cell for cell in values if cell and not is_word(cell)]):
             defects["no word"], first = len(odd), odd[0]
         for reason, count in defects.items():
             shown = f", first {str(first)[:40]!r}" if reason in ("text", "no word") else ""

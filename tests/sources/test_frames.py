@@ -139,3 +139,15 @@ def test_what_is_no_word_where_a_name_should_be_is_told(cell: str, told: int) ->
     data = {"type": ["MatMulV2", "Add"], "core": ["AI_CORE", cell], "count": [1, 1], "total_us": [1.0, 2.0]}
     build_frame(TABLES["operator_types"], data, None, note, "op_statistic.csv")
     assert len(heard) == told and all("word" in each for each in heard)
+
+
+def test_memory_of_a_number_is_of_no_component() -> None:
+    """A lost cell moves the others up: instants stand for components then, and what is reserved for what is used."""
+    heard: list[str] = []
+
+    def note(file: str, problem: str, doubted: tuple[str, ...] = ()) -> None:
+        heard.extend(doubted)
+
+    data = {"component": ["1736408883573957.920", "APP"], "allocated_bytes": [1600.0, 1300.0]}
+    build_frame(TABLES["memory"], data, None, note, "memory_record.csv")
+    assert heard == ["memory"]

@@ -104,6 +104,9 @@ _BYTES = {
 }  # fmt: skip
 
 
+_ADDRESSES = 1 << 63
+
+
 @lru_cache(maxsize=4096)
 def dtypes(text: str) -> tuple[str, ...]:
     """`"DT_BF16;FLOAT"` is ("BF16", "FLOAT")."""
@@ -112,7 +115,8 @@ def dtypes(text: str) -> tuple[str, ...]:
 
 @lru_cache(maxsize=4096)
 def shapes(text: str) -> tuple[tuple[int, ...], ...] | None:
-    """`"32,64;64,128"` is ((32, 64), (64, 128)); an empty part is a scalar; None where it is no list of shapes."""
+    """`"32,64;64,128"` is ((32, 64), (64, 128)); an empty part is a scalar; None where it is no list of shapes:
+    none has as many elements as a memory has addresses."""
     if not text:
         return None
     result = []
@@ -121,7 +125,11 @@ def shapes(text: str) -> tuple[tuple[int, ...], ...] | None:
             result.append(tuple(int(n) for n in part.split(",") if n.strip()))
         except ValueError:
             return None
-    return tuple(result)
+    return tuple(result) if all(map(_fits, result)) else None
+
+
+def _fits(shape: tuple[int, ...]) -> bool:
+    return all(abs(size) < _ADDRESSES for size in (*shape, elements(shape)))
 
 
 def is_conversion(kind: str) -> bool:

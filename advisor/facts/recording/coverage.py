@@ -7,6 +7,7 @@ from collections.abc import Iterable, Iterator, Sequence
 
 import numpy as np
 
+from advisor.basics.units import whole
 from advisor.facts.base import FactSet, Family, Run, fact, kind
 from advisor.facts.collectives.exchanges import EXCHANGES
 from advisor.facts.device.course import COURSE, Course
@@ -102,7 +103,7 @@ def _silent(times: StepTimes) -> list[str]:
 
 
 def _numbers(names: Iterable[str]) -> set[int]:
-    return {int(name) for name in names if name.isdecimal() and name.isascii()}
+    return {number for name in names if (number := whole(name)) is not None}
 
 
 FAMILIES = (Family("coverage", KINDS, measure, uses=(STEPS, COURSE, EXCHANGES, RECORDING, KERNEL_STEPS)),)

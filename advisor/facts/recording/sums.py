@@ -200,7 +200,8 @@ def statistic_of(rank: Rank) -> Any:
     """The statistic by type of operator, which kernels called by their binaries count for as well (several rows may be
     of one type), without rows whose cells were moved, None where nothing is left: a total that
     its number of calls and their mean do not make, and a number of calls that is no whole one, or a mean that is not
-    between the shortest and the longest call; a number in place of the type. They are told."""
+    between the shortest and the longest call; a number in place of the type. They are told, as are those of which only
+    the mean is none of such calls."""
     return rank.once(statistic_of, lambda: _statistic(rank)) if rank.has("operator_types") else None
 
 
@@ -228,7 +229,8 @@ def _statistic(rank: Rank) -> Any:
         for name in ("count", "avg_us", "min_us", "max_us")
     )
     share = 1 + section("contradiction")["sum_share"]
-    moved = _apart(frame) & ((count % 1 > 0) | (low > share * mean) | (mean > share * high))
+    beyond = (low > share * mean) | (mean > share * high)
+    moved = _apart(frame) & ((count % 1 > 0) | beyond)
     odd = frame["type"].str.fullmatch(_NUMBER).fillna(False).to_numpy(bool) if "type" in frame else moved & False
     file, whole = rank.relative(rank.tables["operator_types"].paths[0]), ~(moved | odd)
     for rows, why in (
@@ -237,6 +239,9 @@ def _statistic(rank: Rank) -> Any:
     ):
         if rows.any():
             rank.note(file, f"{int(rows.sum())} of {len(frame)} rows {why}; left out", ("operator_types",))
+    if (beyond := beyond & whole).any():
+        text = f"{int(beyond.sum())} of {len(frame)} rows have a mean that is not between the shortest and longest call"
+        rank.note(file, f"{text}: cells were moved")
     return frame[whole].reset_index(drop=True) if whole.any() else None
 
 

@@ -15,6 +15,7 @@ from itertools import pairwise
 import numpy as np
 
 from advisor.basics.arrays import Floats, Ints, Mask
+from advisor.basics.units import whole
 from advisor.facts.operators.kinds import is_conversion, is_update
 from advisor.facts.recording.between import awaits_data
 from advisor.facts.recording.counts import UNTYPED, types_of
@@ -171,7 +172,7 @@ def follows(names: Sequence[str], start: Sequence[float] | Ints = (), end: Seque
     than any others lies time that nobody recorded. Of three steps and more the nearest two tell how steps are counted:
     one by one, or in tens. Where numbers are left out, and between the steps' starts and ends lies time enough for
     the steps that would bear them, nobody can tell these from a wait."""
-    numbers = [int(name) if name.isdecimal() else None for name in names]
+    numbers = [whole(name) for name in names]
     apart = [None if a is None or b is None else b - a for a, b in pairwise(numbers)]
     told = [difference for difference in apart if difference is not None and difference > 0]
     stride = min(told) if len(told) > 1 else 1

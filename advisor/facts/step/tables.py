@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 
 from advisor.basics.arrays import Floats
+from advisor.basics.units import whole
 from advisor.facts.device.kernel_time import timeline_of
 from advisor.facts.recording.between import between_iterations
 from advisor.facts.recording.iterations import iterations_of
@@ -207,9 +208,10 @@ def from_kernels(recomputed: KernelSteps) -> StepTimes | None:
 
 def _in_order(frame: Any) -> Any:
     """The rows by step where steps are numbers: the first step and the one before are told by their place."""
-    if frame is None or "step" not in frame or not all(str(step).isdecimal() for step in frame["step"]):
+    numbers = [None] if frame is None or "step" not in frame else [whole(str(step)) for step in frame["step"]]
+    if None in numbers:
         return frame
-    return frame.iloc[np.argsort([int(step) for step in frame["step"]], kind="stable")].reset_index(drop=True)
+    return frame.iloc[np.argsort(np.array(numbers, np.int64), kind="stable")].reset_index(drop=True)
 
 
 def _named(frame: Any) -> frozenset[str]:

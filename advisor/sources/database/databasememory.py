@@ -70,7 +70,7 @@ def read_module_memory(reference: TableRef, columns: Sequence[str] | None, note:
         found = database.select("NPU_MODULE_MEM", ["moduleId", "timestampNs", "totalReserved", "deviceId"])
         modules = database.names_of("ENUM_MODULE")
     data: dict[str, Sequence[Any]] = {
-        "component": [modules.get(number, str(number)) for number in found["moduleId"]],
+        "component": [modules.get(number, f"module {number}") for number in found["moduleId"]],
         "reserved_bytes": found["totalReserved"],
     }
     if "timestampNs" in found:

@@ -10,7 +10,7 @@ from collections.abc import Sequence
 
 from advisor.knowledge.measuring import limit
 
-_NODE = re.compile(r"(?P<place>.*)-op(?P<number>[0-9]+)$")
+_NODE = re.compile(r"(?P<place>.*)-op(?P<number>[0-9]{1,18})$")
 _GRADIENT = "Gradients/"
 
 

@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from advisor.basics.units import show
-from advisor.sources.frames import ABSENT
+from advisor.sources.frames import ABSENT, is_word
 from advisor.sources.older.legacy_files import assemble, numbers, read_sheet, texts
 from advisor.sources.older.legacy_graphs import begin_of_evaluation
 from advisor.sources.reference import Note
@@ -41,7 +41,7 @@ def read_operator_file(
     if names is None or total is None:
         note(str(path), "lacks the names or the times of operators; it was not read")
         return None
-    named = names.map(lambda name: re.search(r"[^\W\d_]", name or "") is not None)
+    named = names.map(lambda name: name != "-" and is_word(name or ""))
     if nameless := int((~named).sum()):
         note(str(path), f"{nameless} of {len(frame)} operators have no name: cells were moved or lost", ("operators",))
     count = numbers(frame, ("op_occurrences", "type_occurrences", "execution_frequency"), path, note)

@@ -414,6 +414,10 @@ def _load(reference: TableRef, note: Note) -> Kernels | None:
     if kernels is not None and collector.unusable > len(kernels):
         note(str(reference.paths[0]), "has lost most of its kernels; the rest would misrepresent them, none was used")
         return None
+    if kernels is not None and not once and _are_times_others(kernels):
+        note(str(reference.paths[0]), "has numbers where its kernels' cores should be: cells were moved, and the times "
+             "behind them are others'; none was used")  # fmt: skip
+        return None
     if kernels is not None and collector.moved:
         text = f"{collector.moved} kernels have something else in a column of shapes, types of data or cores"
         lost = f"; those that begin at another time ({collector.misplaced}) are left out" if collector.misplaced else ""
@@ -448,6 +452,15 @@ def _is_moved(signatures: Sequence[Signature]) -> Mask:
         for s in signatures
     ]
     return np.array(odd, bool)
+
+
+_FIGURE = re.compile(r"[0-9]+(\.[0-9]*)?")
+
+
+def _are_times_others(kernels: Kernels) -> bool:
+    """Whether most kernels' cores are numbers: the times, which stand behind the core, have moved with it."""
+    numbered = np.array([_FIGURE.fullmatch(each.core) is not None for each in kernels.signatures], bool)
+    return 2 * int(np.count_nonzero(numbered[kernels.signature])) > len(kernels)
 
 
 _NUMBER = re.compile("[0-9]+")

@@ -3,10 +3,17 @@
 import pytest
 
 from advisor.config import load_config
-from advisor.facts.operators.kinds import is_cube, is_fused_exchange, is_own
+from advisor.facts.operators.kinds import is_cube, is_fused_exchange, is_own, shapes
 from advisor.pipeline import advise
 from advisor.ruleset.files.loader import load_rules
 from advisor.sources.streams.kernels import Signature
+
+
+@pytest.mark.parametrize("text", ["4,8;" + "9" * 400, "4;" + ",".join(["99999999"] * 60), "0," + "9" * 400])
+def test_a_shape_larger_than_any_memory_is_none(text):
+    """A damaged cell costs its own shapes: such numbers fit no float, and once ended the facts of all operators."""
+    assert shapes(text) is None
+    assert shapes(f"{1 << 40},2") == ((1 << 40, 2),)
 
 
 @pytest.mark.parametrize(

@@ -85,6 +85,19 @@ def test_a_statistic_whose_cells_were_moved_counts_nothing(tmp_path: Path, every
         assert not any("fewer than op_statistic.csv" in text for text in problems)
 
 
+@pytest.mark.parametrize(
+    ("ends", "told"), [("50.9,71.4", False), ("50.025,71.4", False), ("71.4,", False), ("0.7,", True)]
+)
+def test_a_mean_longer_than_the_longest_call_is_told(tmp_path: Path, ends: str, told: bool) -> None:
+    """The longest call's cell was lost, and the type's share stands in its place: its total is right and still used."""
+    heading = "OP Type,Core Type,Count,Total Time(us),Min Time(us),Avg Time(us),Max Time(us),Ratio(%)"
+    rows = [f"MatMul,AI_CORE,20,1000.5,49.8,50.025,{ends}", "Mul,AI_CORE,20,400.5,19.1,20.025,20.6,28.6"]
+    (tmp_path / "op_statistic.csv").write_text("\n".join([heading, *rows, ""]))
+    found = measure([tmp_path], None, Options(jobs=1))
+    assert any("1 of 2 rows have a mean that is not between" in p.problem for p in found.problems) == told
+    assert {subject.id for subject in found.facts.of("operator_type.time_us")} == {"MatMul", "Mul"}
+
+
 def _cut(folder: Path, kept: int, steps: tuple[str, ...] = ("",)) -> Report:
     """6,000 kernels of 50 us in 600 ms by the step table, and these first rows of their table, a tenth conversions."""
     names = ["Cast" if n % 10 == 0 else "MatMul" for n in range(kept)]

@@ -30,6 +30,7 @@ def test_the_evaluation_begins_anew_and_repeats_the_layers() -> None:
         [*TRAINING, "Default/AssignAdd-op101", *(f"Default/other_{n}/MatMul-op{110 + n}" for n in range(4))],
         [*EVALUATION, *(name.replace("-op1", "-op2") for name in EVALUATION)],  # one layer used twice
         ["MatMul", "Add"],
+        ["Default/MatMul-op1", f"Default/MatMul-op{'9' * 5000}"],  # Python refuses to read that many digits
         [],
     ],
 )

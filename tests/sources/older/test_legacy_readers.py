@@ -188,9 +188,10 @@ def test_operators_without_a_number_of_executions_are_told(tmp_path: Path) -> No
     assert any("1 of 2 operators have a time and no number of executions" in note for note in map(str, notes))
 
 
-def test_operators_without_a_name_are_told(tmp_path: Path) -> None:
-    """One sign in place of every name would make one operator of all of them."""
-    table = "full_op_time,execution_time,execution_frequency\n\ufffd,0.4,1\nDefault/Cast-op1,0.2,1\n"
+@pytest.mark.parametrize("name", ["\ufffd", "-", "inf", "0.4"])
+def test_operators_without_a_name_are_told(tmp_path: Path, name: str) -> None:
+    """One sign, or a number, in place of every name would make one operator of all of them."""
+    table = f"full_op_time,execution_time,execution_frequency\n{name},0.4,1\nDefault/Cast-op1,0.2,1\n"
     frame, notes = read("operators", tmp_path / "aicore_intermediate_0_detail.csv", table)
     assert frame["name"].tolist() == ["Default/Cast-op1"]
     assert any("1 of 2 operators have no name" in note for note in map(str, notes))

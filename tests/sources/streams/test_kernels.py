@@ -119,6 +119,18 @@ def test_a_core_that_nobody_calls_so_is_told(tmp_path: Path, core: str, told: bo
     assert any("types of data or cores: cells were moved" in p.problem for p in rank.problems) is told
 
 
+def test_a_table_whose_cells_were_moved_before_its_times_is_not_used(tmp_path: Path) -> None:
+    """A start stands in the column of cores, a length in that of starts, and a wait in that of lengths, which would
+    make an operator of the set-up take nearly all of the time."""
+    moved = [row(us=us).replace(",AI_CORE,", ",") + "," for us in ("12.5", "13.5", "14.5")]
+    path = tmp_path / "kernel_details.csv"
+    path.write_text("\n".join((HEADING, *moved, "")))
+    rank = rank_of(path)
+    assert load_kernels(rank) is None
+    (problem,) = [p.problem for p in rank.problems if "cells were moved" in p.problem]
+    assert "none was used" in problem
+
+
 @pytest.mark.parametrize(("alike", "counted"), [(1, 120), (40, 240)])
 def test_a_table_that_was_put_behind_itself_counts_once(tmp_path: Path, alike: int, counted: int) -> None:
     """A device starts a kernel once. Where starts were rounded, other kernels begin together, and so may these."""

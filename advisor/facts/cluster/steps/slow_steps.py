@@ -15,6 +15,7 @@ from dataclasses import dataclass, field
 import numpy as np
 
 from advisor.basics.arrays import Floats, Ints, Mask
+from advisor.basics.units import whole
 from advisor.facts.base import FactSet, Family, Run, computed, fact, kind
 from advisor.facts.cluster.accounts import PARTS, Accounts, accounts
 from advisor.facts.cluster.steps.growth import MOST, SLOWER, kernel_ratio, main_part, most_grown
@@ -295,7 +296,8 @@ def listing(names: tuple[str, ...], most: int = 6) -> str:
     """Step names for people: "22-29", "11, 14, 17"; a long list ends in how many more there are."""
     runs: list[list[str]] = []
     for name in names:
-        if runs and name.isdigit() and runs[-1][-1].isdigit() and int(name) == int(runs[-1][-1]) + 1:
+        number, last = whole(name), whole(runs[-1][-1]) if runs else None
+        if number is not None and last is not None and number == last + 1:
             runs[-1].append(name)
         else:
             runs.append([name])

@@ -12,6 +12,7 @@ from advisor.facts.base import FactSet
 from advisor.facts.cluster.accounts import Accounts
 from advisor.facts.cluster.steps.slow_steps import _find, listing, owner_of, pattern_of, split
 from advisor.facts.device.course import Course
+from advisor.facts.recording.windows import follows
 from advisor.model import RUN, Fact, Subject
 from advisor.pipeline import Options, advise
 from advisor.render.wording import where
@@ -87,6 +88,14 @@ def test_step_names_are_told_as_ranges():
     assert listing(tuple(map(str, range(22, 30)))) == "22-29"
     assert listing(("11", "14", "17")) == "11, 14, 17"
     assert listing(tuple(map(str, range(0, 40, 4)))) == "0, 4, 8, 12, 16, 20 (+4)"
+
+
+def test_names_of_steps_that_only_look_like_numbers_are_names():
+    """Damaged files hold them, and Python reads neither raised digits nor thousands of them as a number."""
+    endless = "9" * 5000
+    assert listing(("1", "²", "³")) == "1, ², ³"
+    assert listing((endless, endless)) == f"{endless}, {endless}"
+    assert follows(["1", "2", "²", endless]) == [True, True, True]
 
 
 def test_card_that_fails_in_mid_run_is_found_with_its_first_slow_step(tmp_path):
