@@ -520,6 +520,13 @@ KINDS = (
         needs="kernels",
     ),
     kind(
+        "operator_type.written_back_share",
+        "ratio",
+        _TYPE,
+        "conversions: part of its time behind the step's update, on updated weights in the type of data that computes",
+        needs="kernels",
+    ),
+    kind(
         "operator_type.loss_share",
         "ratio",
         _TYPE,

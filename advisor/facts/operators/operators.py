@@ -229,6 +229,10 @@ def _type_facts(
         yield from fact(
             "operator_type.fusible_share", subject, fusible / us if fusible else None, *source, samples=samples
         )
+        back = sum(row.written_back_us for row in rows.values())
+        yield from fact(
+            "operator_type.written_back_share", subject, back / us if back else None, *source, samples=samples
+        )
         of_loss = sum(row.loss_us for row in rows.values())
         yield from fact(
             "operator_type.loss_share", subject, of_loss / us if of_loss else None, *source, samples=samples

@@ -14,11 +14,20 @@ import numpy as np
 
 from advisor.basics.arrays import Floats, Mask
 from advisor.facts.device.kernel_time import Timeline, sums
-from advisor.facts.operators.kinds import elements, is_cube, is_fused_update, is_update, is_vector, moved_bytes, shapes
-from advisor.facts.operators.shapes.work import LAUNCH_US
+from advisor.facts.operators.kinds import (
+    dtypes,
+    elements,
+    is_cube,
+    is_fused_update,
+    is_update,
+    is_vector,
+    moved_bytes,
+    shapes,
+)
+from advisor.facts.operators.shapes.work import FULL, LAUNCH_US
 from advisor.facts.recording.steady import find_repetition
 from advisor.knowledge.measuring import limit
-from advisor.sources.streams.kernels import Kernels
+from advisor.sources.streams.kernels import Kernels, Signature
 
 _BACKWARD = re.compile(r"Grad(V\d+|D|WithBN)?$|Backprop|Backward", re.IGNORECASE)
 _MEASURES = re.compile(r"^Foreach_?(Norm|NonFinite)", re.IGNORECASE)
@@ -79,6 +88,25 @@ def passes(kernels: Kernels, update: Mask) -> float | None:
         written[signature.type] += float(counts[index]) * sum(map(elements, wrote))
     weights = float(np.median(list(written.values()))) if written else 0.0
     return moved / weights if weights > 0 else None
+
+
+def written_back(timeline: Timeline, update: Mask, conversion: Mask) -> Mask:
+    """The conversions behind a step's first update kernel: of updated weights, kept in float32, into the type of data
+    that computes. Who updates in mixed precision writes both."""
+    kernels, of = timeline.kernels, timeline.windows.of
+    if not timeline.whole or not update.any():
+        return np.zeros(len(kernels), bool)
+    first = np.full(len(timeline.windows.names), np.iinfo(np.int64).max)
+    np.minimum.at(first, of[update], kernels.start[update])
+    narrows = np.array([_narrows(each) for each in kernels.signatures], bool)[kernels.signature]
+    found: Mask = conversion & narrows & (kernels.start > first[of])
+    return found
+
+
+def _narrows(signature: Signature) -> bool:
+    """Whether it writes fewer bits than it reads, or does not tell."""
+    into, out_of = dtypes(signature.input_dtypes), dtypes(signature.output_dtypes)
+    return not (into and out_of) or (into[0] in FULL and out_of[0] not in FULL)
 
 
 def small_updates(timeline: Timeline, update: Mask, carries: float) -> SmallUpdates:

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from advisor.model import RUN
+from advisor.model import RUN, Subject
 from advisor.pipeline import Options, advise, measure
 from advisor.ruleset.files.loader import load_rules
 
@@ -45,6 +45,24 @@ def test_what_the_update_moves_is_counted_by_shapes(tmp_path: Path) -> None:
     (tmp_path / "kernel_details.csv").write_text("\n".join(rows) + "\n", encoding="utf-8")
     facts = measure([tmp_path], [*NAMES, "operators.update_passes"], Options(jobs=1)).facts
     assert facts.number("operators.update_passes", RUN) == pytest.approx(2 + 4)
+
+
+@pytest.mark.parametrize(("into", "out_of", "share"), [("FLOAT", "DT_BF16", 0.75), ("DT_BF16", "FLOAT", None)])
+def test_weights_that_are_written_back_belong_to_the_update(
+    tmp_path: Path, into: str, out_of: str, share: float | None
+) -> None:
+    """Behind a fused update three casts write the weights for the network; one in its middle is the network's own."""
+    kinds = ["Input Data Types", "Output Data Types"]
+    heading = ",".join(["Step Id,Name,Type,Accelerator Core,Start Time(us),Duration(us),Wait Time(us)", *kinds])
+    rows, at = [heading], 1_000_000
+    for step in range(3):
+        for kind in ["MatMulV2", "Cast", "MatMulV2", "ApplyAdamWV2", *["Cast"] * 3]:
+            core = "AI_CORE" if kind == "MatMulV2" else "AI_VECTOR_CORE"
+            rows.append(f"{step},{kind.lower()},{kind},{core},{at}.000,100,0,{into},{out_of}")
+            at += 100
+    (tmp_path / "kernel_details.csv").write_text("\n".join(rows) + "\n", encoding="utf-8")
+    facts = measure([tmp_path], ["operator_type.written_back_share"], Options(jobs=1)).facts
+    assert facts.value("operator_type.written_back_share", Subject("operator_type", "Cast")) == share
 
 
 def test_the_same_kernels_for_each_weight_are_the_update(tmp_path: Path) -> None:
