@@ -118,7 +118,7 @@ def _framework(path: Path, note: Note) -> dict[str, tuple[str, str, str]]:
 
 def describe_inputs(info: Mapping[str, Any]) -> tuple[str, str]:
     """Shapes and data types of `input_<n>` entries as kernel tables write them: `32,64;64,128`, `FLOAT;INT32`."""
-    keys = sorted((k for k in info if re.fullmatch(r"input_[0-9]+", k)), key=lambda k: int(k[6:]))
+    keys = sorted((k for k in info if re.fullmatch(r"input_[0-9]{1,9}", k)), key=lambda k: int(k[6:]))
     entries = [info[key] for key in keys if isinstance(info[key], dict)]
     shapes = [write_shape(entry.get("shape", "")) for entry in entries]
     dtypes = [str(entry.get("data_type", "")).removeprefix("NUMBER_TYPE_") for entry in entries]

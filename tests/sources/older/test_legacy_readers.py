@@ -200,7 +200,8 @@ def test_operators_without_a_name_are_told(tmp_path: Path, name: str) -> None:
 def test_operators_take_shapes_from_framework_raw(tmp_path: Path) -> None:
     """Times are per execution, so frequency multiplies them; shapes and types lie in another file."""
     info = json.dumps({"input_0": {"data_type": "NUMBER_TYPE_FLOAT32", "shape": "32,64"},
-                       "input_1": {"data_type": "INT32", "shape": [64, 128]}, "output_0": {}})  # fmt: skip
+                       "input_1": {"data_type": "INT32", "shape": [64, 128]},
+                       f"input_{'9' * 5000}": {}, "output_0": {}})  # fmt: skip
     cell = info.replace('"', '""')
     (tmp_path / "aicore_intermediate_0_detail.csv").write_text(
         "full_kernel_time,execution_time,execution_frequency\nDefault/net/MatMul-op3,0.25,4\nDefault/Cast-op1,x,4\n"
