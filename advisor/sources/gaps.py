@@ -21,7 +21,7 @@ _SHOWN = 6
 _HEADINGS_READ = 128
 """Ranks whose headings are compared."""
 _SHORT = 16
-"""Bytes that are looked at; no file with an entry is shorter."""
+"""Bytes up to which a file is looked into; no file with an entry is shorter."""
 
 
 def tell_gaps(ranks: Sequence[Rank]) -> None:
@@ -79,7 +79,8 @@ def _tell_hollow(ranks: Sequence[Rank]) -> None:
 
 def _is_hollow(path: Path) -> bool:
     try:
-        return path.suffix == ".json" and read_text(path, _SHORT).strip() in ("{}", "[]")
+        short = path.suffix == ".json" and path.is_file() and path.stat().st_size <= _SHORT
+        return short and read_text(path, _SHORT).strip() in ("{}", "[]")
     except OSError:
         return False
 

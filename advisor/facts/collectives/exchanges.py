@@ -14,7 +14,7 @@ import numpy as np
 import numpy.typing as npt
 
 from advisor.basics.arrays import Floats, Ints, Mask
-from advisor.facts.base import Reduction
+from advisor.facts.base import Reduction, Run
 from advisor.facts.device.kernel_time import timeline_of
 from advisor.knowledge.measuring import limit
 from advisor.model import Source
@@ -148,6 +148,11 @@ def _settled(found: dict[int, Exchanges]) -> dict[int, Exchanges]:
 
 
 EXCHANGES = Reduction("communication", Exchanges, _settled)
+
+
+def listed(run: Run) -> dict[int, Exchanges]:
+    """Those of ranks with a file of collectives: a witness beside their kernels, which the rows among these are not."""
+    return {rank: ex for rank, ex in run.each(EXCHANGES).items() if not ex.of_kernels}
 
 
 def reduce_exchanges(rank: Rank) -> Exchanges | None:

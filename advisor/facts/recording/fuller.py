@@ -6,7 +6,7 @@ from __future__ import annotations
 import numpy as np
 
 from advisor.facts.base import Run, computed
-from advisor.facts.collectives.exchanges import EXCHANGES, Exchanges
+from advisor.facts.collectives.exchanges import Exchanges, listed
 from advisor.facts.device.course import COURSE, Course
 from advisor.facts.recording.limits import section
 from advisor.facts.step.times import STEPS, StepTimes
@@ -119,7 +119,7 @@ def outvoted(steps: StepTimes, course: Course, exchange: Exchanges) -> tuple[flo
 def outvoted_ranks(run: Run) -> dict[int, tuple[float, float]]:
     """The ranks whose step table is outvoted, with the lengths that it and its other witnesses tell. Who is doubted for
     another reason than that table bears no witness."""
-    times, courses, exchanges = run.each(STEPS), run.each(COURSE), run.each(EXCHANGES)
+    times, courses, exchanges = run.each(STEPS), run.each(COURSE), listed(run)
     found = {
         rank.rank: outvoted(times[rank.rank], courses[rank.rank], exchanges[rank.rank])
         for rank in run.ranks

@@ -11,7 +11,7 @@ import numpy as np
 from advisor.basics.arrays import Floats
 from advisor.basics.units import show
 from advisor.facts.base import Run
-from advisor.facts.collectives.exchanges import EXCHANGES, Exchanges, kind_of
+from advisor.facts.collectives.exchanges import Exchanges, kind_of, listed
 from advisor.facts.device.course import COURSE, Course
 from advisor.facts.recording.fuller import (
     begins_of,
@@ -35,7 +35,7 @@ MOST_COMPARED = 2
 
 def hear_witnesses(run: Run) -> None:
     """Notes every contradiction between what the ranks were reduced to, with the tables that cannot be relied on."""
-    times, courses, exchanges = run.each(STEPS), run.each(COURSE), run.each(EXCHANGES)
+    times, courses, exchanges = run.each(STEPS), run.each(COURSE), listed(run)
     # windows of a host that ran ahead tell nothing of the device's steps: its kernels do
     behind = {
         rank.rank for rank in run.ranks
