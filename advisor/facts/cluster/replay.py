@@ -181,7 +181,7 @@ def corrections(run: Run, late: Sequence[Lateness], parts: Mapping[int, str] | N
     from advisor.facts.cluster.lateness import latenesses
     from advisor.facts.data.common_pace import common_pace
 
-    found, balance, pace = model(run), accounts(run), common_pace(run)
+    found, balance, pace, lates = model(run), accounts(run), common_pace(run), latenesses(run)
     if found is None or balance is None:
         return None
     changes: dict[int, Change] = {}
@@ -208,7 +208,7 @@ def corrections(run: Run, late: Sequence[Lateness], parts: Mapping[int, str] | N
         if part == "data":
             changes[entry.rank] = _fed(found.chains[entry.rank], min(over, own))
         elif part == "host":
-            on_time = [r for r in _members(run, entry.rank) if not latenesses(run)[r].late_us > 0]
+            on_time = [r for r in _members(run, entry.rank) if r in lates and not lates[r].late_us > 0]
             changes[entry.rank] = Change(gap=rest, lead_us=lead, like=peer_on_time(found, entry.rank, on_time))
         else:
             others = {other.rank for other in late}
