@@ -11,6 +11,7 @@ from advisor.basics.intervals import measure, union
 from advisor.basics.units import show
 from advisor.facts.recording.limits import section
 from advisor.sources.base import Rank
+from advisor.sources.frames import is_word
 from advisor.sources.streams.binaries import type_of_binary
 from advisor.sources.streams.kernels import load_kernels
 from advisor.sources.streams.rank_trace import load_trace
@@ -193,14 +194,11 @@ def tell_cluster_phases(rank: Rank, frame: Any, time: Any) -> None:
     _tell(rank, frame, time, "cluster_phases", (_CLUSTER,))
 
 
-_NUMBER = r"[-+]?\d+(\.\d+)?"
-
-
 def statistic_of(rank: Rank) -> Any:
     """The statistic by type of operator, which kernels called by their binaries count for as well (several rows may be
     of one type), without rows whose cells were moved, None where nothing is left: a total that
     its number of calls and their mean do not make, and a number of calls that is no whole one, or a mean that is not
-    between the shortest and the longest call; a number in place of the type. They are told, as are those of which only
+    between the shortest and the longest call; no word in place of the type. They are told, as are those of which only
     the mean is none of such calls."""
     return rank.once(statistic_of, lambda: _statistic(rank)) if rank.has("operator_types") else None
 
@@ -231,11 +229,13 @@ def _statistic(rank: Rank) -> Any:
     share = 1 + section("contradiction")["sum_share"]
     beyond = (low > share * mean) | (mean > share * high)
     moved = _apart(frame) & ((count % 1 > 0) | beyond)
-    odd = frame["type"].str.fullmatch(_NUMBER).fillna(False).to_numpy(bool) if "type" in frame else moved & False
+    odd = moved & False
+    if "type" in frame:
+        odd = np.array([isinstance(name, str) and not is_word(name) for name in frame["type"]], bool)
     file, whole = rank.relative(rank.tables["operator_types"].paths[0]), ~(moved | odd)
     for rows, why in (
         (moved, "have calls, means and totals that cannot be: cells were moved"),
-        (odd, "have a number in place of their operator's type"),
+        (odd, "have no word in place of their operator's type"),
     ):
         if rows.any():
             rank.note(file, f"{int(rows.sum())} of {len(frame)} rows {why}; left out", ("operator_types",))

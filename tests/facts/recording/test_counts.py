@@ -129,11 +129,12 @@ def test_kernels_of_one_of_many_steps_tell_of_operators(tmp_path: Path) -> None:
     assert "conversion-overhead" in {finding.verdict for finding in report.findings}
 
 
-def test_a_number_is_no_type_of_operator(tmp_path: Path) -> None:
+@pytest.mark.parametrize("name", ["-1", "["])
+def test_what_is_no_word_is_no_type_of_operator(tmp_path: Path, name: str) -> None:
     """Whoever reads "-1 takes all the time" learns nothing: such a row is told, and counts nothing."""
     heading = "Device_id,OP Type,Core Type,Count,Total Time(us),Min Time(us),Avg Time(us),Max Time(us),Ratio(%)"
-    rows = ["0,-1,AI_CORE,20,1000,49.8,50,50.9,70", "0,Mul,AI_CORE,20,400,19.1,20,20.6,30"]
+    rows = [f"0,{name},AI_CORE,20,1000,49.8,50,50.9,70", "0,Mul,AI_CORE,20,400,19.1,20,20.6,30"]
     (tmp_path / "op_statistic.csv").write_text("\n".join([heading, *rows, ""]))
     found = measure([tmp_path], None, Options(jobs=1))
     assert {subject.id for subject in found.facts.of("operator_type.time_us")} == {"Mul"}
-    assert any("1 of 2 rows have a number in place of their operator's type" in p.problem for p in found.problems)
+    assert any("1 of 2 rows have no word in place of their operator's type" in p.problem for p in found.problems)
