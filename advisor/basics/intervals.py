@@ -87,3 +87,8 @@ def covered(intervals: Intervals, until: Ints) -> Ints:
     last = np.maximum(at - 1, 0)
     inside = np.where(at > 0, np.minimum(until, end[last]) - end[last], 0)
     return before[at] + inside
+
+
+def covered_in(intervals: Intervals, start: Ints, end: Ints) -> Ints:
+    """How much of disjoint, sorted intervals lies in each of these stretches, in nanoseconds."""
+    return covered(intervals, end) - covered(intervals, start)

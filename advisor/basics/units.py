@@ -25,13 +25,14 @@ UNITS = {
     "number": "a plain number",
 }
 
-_WHOLE = re.compile("[0-9]{1,18}")
+WHOLE = re.compile("[0-9]{1,18}")
+"""A number that a counter may reach."""
 
 
 def whole(text: str) -> int | None:
     """The number that a name of digits is, as those of steps are; None of any other name, and of more digits than a
     counter has: Python refuses thousands of them."""
-    return int(text) if _WHOLE.fullmatch(text) else None
+    return int(text) if WHOLE.fullmatch(text) else None
 
 
 DIGITS = 2

@@ -24,7 +24,7 @@ from advisor.facts.cluster.pipeline.stages import micro_batches, stages_of
 from advisor.facts.cluster.replay import gain, model
 from advisor.facts.collectives.exchanges import EXCHANGES, POINT_TO_POINT, REDUCTIONS
 from advisor.facts.collectives.exposure import exposures, joints
-from advisor.facts.collectives.link_speed import LINKS, USUAL_PERCENTILE, Key, Link, excess_us
+from advisor.facts.collectives.link_speed import USUAL_PERCENTILE, Key, Link, excess_us, loads_by_kind
 from advisor.facts.collectives.parallelism import partition
 from advisor.facts.collectives.schedule import pipeline_us
 from advisor.facts.step.steps import steady
@@ -157,12 +157,11 @@ def _loads(run: Run) -> dict[Collective, dict[Key, float]]:
     """MindSpore's matrix calls ReduceScatter reduce."""
     known = {(joint.group, joint.kind) for joint in joints(run)}
     found: dict[Collective, dict[Key, float]] = defaultdict(dict)
-    for reduction in run.each(LINKS).values():
-        for (group, kind), loads in reduction.by_kind.items():
-            scattered = kind == "reduce" and (group, "reduce") not in known
-            mine = found[group, "reducescatter" if scattered else kind]
-            for key, sums in loads.items():
-                mine[key] = max(mine.get(key, 0.0), sums.us / reduction.steps)
+    for (group, kind), loads in loads_by_kind(run).items():
+        scattered = kind == "reduce" and (group, "reduce") not in known
+        mine = found[group, "reducescatter" if scattered else kind]
+        for key, sums in loads.items():
+            mine[key] = max(mine.get(key, 0.0), sums.us)
     return dict(found)
 
 

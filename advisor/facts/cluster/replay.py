@@ -142,7 +142,7 @@ def _launched_on_time(found: Model, changes: Mapping[int, Change]) -> tuple[Mode
     like = {rank: change.like for rank, change in changes.items() if change.like is not None}
     if not like:
         return found, changes
-    own = {rank: np.where(chain.computes, chain.working, 0.0) for rank, chain in found.chains.items()}
+    own = {rank: _work(found.chains[rank]) for rank in {*like, *like.values()}}
     launched = {
         rank: replace(
             changes[rank], gap=1.0, like=None,
@@ -331,8 +331,13 @@ def sequence(chain: Chain, transfers: bool = True) -> tuple[str, ...]:
 def blocks(chain: Chain, transfers: bool = True) -> Floats:
     """Computing between each two collectives that it waits for, before the first and behind the last, microseconds."""
     at = places(chain, transfers)
-    work = np.where(chain.computes, chain.working, 0.0)
-    return np.bincount(at, work, int(at[-1]) + 1).astype(np.float64)
+    return np.bincount(at, _work(chain), int(at[-1]) + 1).astype(np.float64)
+
+
+def _work(chain: Chain) -> Floats:
+    """What each event computes, microseconds; nothing of those that communicate."""
+    work: Floats = np.where(chain.computes, chain.working, 0.0)
+    return work
 
 
 def what_if_late(run: Run, late: Sequence[Lateness]) -> float | None:
@@ -358,7 +363,7 @@ def _computing_left(found: Model, changes: Mapping[int, Change]) -> dict[int, fl
     """rank -> the part of its computing that is left by these changes, of those that change it."""
     parts = {}
     for rank, change in changes.items():
-        working = np.where(found.chains[rank].computes, found.chains[rank].working, 0.0)
+        working = _work(found.chains[rank])
         whole = float(working.sum())
         if whole > 0 and np.any(np.asarray(change.compute) != 1.0):
             parts[rank] = float((working * change.compute).sum()) / whole

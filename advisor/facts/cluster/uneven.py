@@ -9,7 +9,7 @@ from collections.abc import Iterator, Mapping
 import numpy as np
 
 from advisor.facts.base import FactSet, Family, Run, fact, kind
-from advisor.facts.collectives.link_speed import LINKS, Key, Sums
+from advisor.facts.collectives.link_speed import LINKS, Key, Sums, loads_by_kind
 from advisor.model import Fact, Subject
 
 KINDS = (
@@ -32,7 +32,8 @@ def measure(run: Run, facts: FactSet) -> Iterator[Fact]:
     del facts
     sources = next((each.sources for each in run.each(LINKS).values()), ())
     told: dict[int, tuple[float, float, bool, float]] = {}
-    for links in sorted(_links(run), key=lambda links: max(each.us for each in links.values())):
+    exchanges = [links for (_, name), links in loads_by_kind(run).items() if name == _EXCHANGE]
+    for links in sorted(exchanges, key=lambda links: max(each.us for each in links.values())):
         sent, received = _bytes_of(links, 0), _bytes_of(links, 1)
         if len(received) < _FEWEST or received.keys() != sent.keys():
             continue
@@ -61,18 +62,6 @@ def _bytes_of(links: Mapping[Key, Sums], end: int) -> dict[int, float]:
 def _ratio(rank: int, moved: Mapping[int, float]) -> float:
     """A rank's bytes ÷ the median of its peers'; each of them moves something."""
     return moved[rank] / float(np.median([size for peer, size in moved.items() if peer != rank]))
-
-
-def _links(run: Run) -> list[Mapping[Key, Sums]]:
-    """What each link moves in a step in the exchanges of each group, by whichever of its ends tells more."""
-    found: dict[str, dict[Key, Sums]] = defaultdict(dict)
-    for each in run.each(LINKS).values():
-        for (group, name), links in each.by_kind.items():
-            if name == _EXCHANGE:
-                for key, sums in links.items():
-                    own = Sums(sums.us / each.steps, sums.bytes / each.steps)
-                    found[group][key] = max(found[group].get(key, own), own)
-    return list(found.values())
 
 
 FAMILIES = (Family("uneven_exchange", KINDS, measure, uses=(LINKS,)),)

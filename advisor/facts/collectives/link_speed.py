@@ -323,6 +323,18 @@ def hosts_of(told: Mapping[int, str], links: Iterable[Key]) -> dict[int, str]:
 
 
 @computed
+def loads_by_kind(run: Run) -> dict[tuple[str, str], dict[Key, Sums]]:
+    """(group, kind of collective) -> what each link moves in a step, by whichever rank's file tells more of it."""
+    found: dict[tuple[str, str], dict[Key, Sums]] = defaultdict(dict)
+    for reduction in run.each(LINKS).values():
+        for pair, loads in reduction.by_kind.items():
+            for key, sums in loads.items():
+                own = Sums(sums.us / reduction.steps, sums.bytes / reduction.steps)
+                found[pair][key] = max(found[pair].get(key, own), own)
+    return dict(found)
+
+
+@computed
 def links_of(run: Run) -> dict[Key, Link]:
     """Every link with its bandwidth ratio."""
     found: dict[Key, Link] = {}

@@ -6,7 +6,7 @@ from __future__ import annotations
 import numpy as np
 
 from advisor.basics.arrays import Ints
-from advisor.basics.intervals import Intervals, covered
+from advisor.basics.intervals import Intervals, covered_in
 from advisor.facts.device.kernel_time import Timeline
 from advisor.knowledge.measuring import limit
 from advisor.sources.streams.trace import Trace
@@ -18,7 +18,7 @@ def clock_of(trace: Trace, running: Intervals) -> tuple[float, float, float] | N
     if not mhz.size or not running[0].size:
         return None
     until = np.append(time[1:], max(int(running[1][-1]), int(time[-1])))
-    weight = (covered(running, until) - covered(running, time)).astype(float)
+    weight = covered_in(running, time, until).astype(float)
     held, weight = mhz[weight > 0], weight[weight > 0]
     if not held.size:
         return None

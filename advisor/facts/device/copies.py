@@ -9,7 +9,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from advisor.basics.arrays import Floats, Ints
-from advisor.basics.intervals import Intervals, covered, intersect
+from advisor.basics.intervals import Intervals, covered_in, intersect
 from advisor.facts.base import FactSet, Family, Reduction, Run, fact, kind
 from advisor.facts.cluster.peers import held_by_most
 from advisor.facts.device.kernel_time import Timeline, busy, idle_stretches, sums, timeline_of
@@ -65,7 +65,7 @@ def reduce(rank: Rank) -> Copies | None:
         return None
     windows = timeline.windows
     start, end, step = idle_stretches(busy(timeline), windows.start, windows.end)
-    copied = (covered(trace.copies, end) - covered(trace.copies, start)) / 1000
+    copied = covered_in(trace.copies, start, end) / 1000
     found = sums(step, copied, len(windows.names))
     # copies before a step's first kernel end the window before: none follows the last one
     if len(found) > 1 and found[-1] < section("idle_places")["alike"] * float(np.median(found[:-1])):
@@ -87,7 +87,7 @@ def _held_by_copies(timeline: Timeline, copies: Intervals) -> tuple[Ints, Floats
     collectives = busy(timeline, timeline.communication)
 
     def within(intervals: Intervals) -> Ints:
-        return covered(intervals, end) - covered(intervals, start)
+        return covered_in(intervals, start, end)
 
     def last(intervals: Intervals) -> Ints:
         place = np.searchsorted(intervals[0], end, side="left") - 1

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from advisor.basics.arrays import Floats, Ints
-from advisor.basics.intervals import EMPTY, Intervals, complement, covered, intersect, subtract, union
+from advisor.basics.intervals import EMPTY, Intervals, complement, covered_in, intersect, subtract, union
 from advisor.basics.units import rank_list
 from advisor.facts.base import Run, fact, kind
 from advisor.facts.device.kernel_time import sums
@@ -148,7 +148,7 @@ def _names(owners: Owners, start: int, end: int, least_us: float) -> set[str]:
 
 def _within(times: Intervals, start: Ints, end: Ints) -> Floats:
     """How much of these times lies in each stretch, microseconds."""
-    us: Floats = (covered(times, end) - covered(times, start)) / 1000
+    us: Floats = covered_in(times, start, end) / 1000
     return us
 
 

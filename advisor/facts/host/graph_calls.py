@@ -8,7 +8,7 @@ import re
 import numpy as np
 
 from advisor.basics.arrays import Floats
-from advisor.basics.intervals import covered, union
+from advisor.basics.intervals import covered_in, union
 from advisor.facts.device.kernel_time import sums
 from advisor.sources.streams.trace import Trace
 
@@ -30,5 +30,5 @@ def own_code_us(trace: Trace, start: np.ndarray, end: np.ndarray, step: np.ndarr
     if not len(known[0]):
         return None
     inside = (start >= known[0][0]) & (end <= known[1][-1])  # before the first call and after the last nobody knows
-    silent = (end - start) - (covered(known, end) - covered(known, start))
+    silent = (end - start) - covered_in(known, start, end)
     return sums(step[inside], silent[inside] / 1000, steps)

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from advisor.basics.arrays import Floats, Ints
-from advisor.basics.intervals import covered, union
+from advisor.basics.intervals import covered_in, union
 from advisor.facts.device.kernel_time import sums
 from advisor.facts.host.pace import AHEAD, LOADER, PIPELINE
 from advisor.facts.recording.between import FRAMEWORKS
@@ -38,7 +38,7 @@ def loader_waits(trace: Trace, owned: bool, start: Ints, end: Ints, step: Ints, 
     if not chosen.any() and not called and not (recorded and owned):
         return None
     calls = union(host.start[chosen], host.end[chosen])
-    waits = (covered(calls, end) - covered(calls, start)) / 1000
+    waits = covered_in(calls, start, end) / 1000
     within = end < last[step]
     found, steps = sums(step, waits, len(last)), len(last)
     if steps > 1:

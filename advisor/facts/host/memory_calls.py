@@ -7,7 +7,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from advisor.basics.arrays import Floats, Ints
-from advisor.basics.intervals import Intervals, covered, union
+from advisor.basics.intervals import Intervals, covered_in, union
 from advisor.facts.device.kernel_time import Timeline, sums
 from advisor.sources.streams.trace import Trace
 
@@ -56,6 +56,6 @@ def _beside(calls: Intervals, start: Ints, end: Ints, timeline: Timeline) -> Flo
     """How long in each step the calls last while none of these kernels runs, between the first of them and the last."""
     windows, busy = timeline.windows, union(start, end)
     opens, closes = busy[1][:-1], busy[0][1:]
-    within = (covered(calls, closes) - covered(calls, opens)) / 1000
+    within = covered_in(calls, opens, closes) / 1000
     step = np.clip(np.searchsorted(windows.start, opens, side="right") - 1, 0, len(windows.names) - 1)
     return sums(step, within, len(windows.names))

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from advisor.basics.arrays import Ints, Mask
-from advisor.basics.intervals import Intervals, clip, covered, intersect, measure, union
+from advisor.basics.intervals import Intervals, clip, covered_in, intersect, measure, union
 from advisor.knowledge.measuring import limit
 from advisor.sources.streams.trace import AWAITS_CALLBACKS, Trace, waits_for_device
 
@@ -118,7 +118,7 @@ class Owners:
 
     def _copied(self, start: int | Ints, end: int | Ints) -> Any:
         """How long copies between memories run in each of these times, ns."""
-        return covered(self._copies, np.asarray(end)) - covered(self._copies, np.asarray(start))
+        return covered_in(self._copies, np.asarray(start), np.asarray(end))
 
     def _together(self, events: Ints, start: int, end: int, copied: int) -> tuple[str, float]:
         """The same of the events of one name, none of which covers half of what `copied` leaves: the name with the
@@ -159,13 +159,13 @@ class Owners:
         if name not in self._beside:
             chosen = self._host.name == name
             events = union(self._host.start[chosen], self._host.end[chosen])
-            ran = covered(self._running, events[1]) - covered(self._running, events[0])
+            ran = covered_in(self._running, *events)
             self._beside[name] = int(ran.sum()) / max(measure(self._running), 1)
         return self._beside[name] >= COVERS * share
 
     def _idles(self, events: Ints, length: Ints) -> Mask:
         """During which of these events the device hardly ran."""
-        ran = covered(self._running, self._host.end[events]) - covered(self._running, self._host.start[events])
+        ran = covered_in(self._running, self._host.start[events], self._host.end[events])
         hardly: Mask = ran <= HARDLY * self._usual * length
         return hardly
 

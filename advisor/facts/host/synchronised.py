@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from advisor.basics.arrays import Floats, Ints
-from advisor.basics.intervals import Intervals, covered, union
+from advisor.basics.intervals import Intervals, covered_in, union
 from advisor.facts.device.kernel_time import sums
 from advisor.sources.streams.trace import COPIES_BACK, SYNCHRONISES, Trace
 
@@ -28,7 +28,7 @@ def synchronised_us(
     length = (end - start) / 1000
     opened = (np.searchsorted(ended, end, "right") > np.searchsorted(ended, start, "left")) & (length <= most_us)
     parts = between_results(trace, start, end, most_us)
-    between = (covered(parts, end) - covered(parts, start)) / 1000
+    between = covered_in(parts, start, end) / 1000
     return sums(step, np.where(opened, length, between), steps)
 
 

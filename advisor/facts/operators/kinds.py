@@ -137,11 +137,13 @@ def is_conversion(kind: str) -> bool:
     return kind.lower() in _CONVERSIONS
 
 
+@lru_cache(maxsize=4096)
 def is_loss(kind: str) -> bool:
     """Whether the type is a loss over classes or words, a part of one, or its gradient."""
     return bool(_LOSS.search(kind))
 
 
+@lru_cache(maxsize=4096)
 def is_over_cache(kind: str) -> bool:
     """Whether the type is an attention over a cache of keys and values: how much it reads grows from step to step, and
     its shapes do not tell it."""

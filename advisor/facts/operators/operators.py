@@ -217,26 +217,11 @@ def _type_facts(
         of_compute = time * ranks / total if total and not is_fetch(name) else None  # waiting for data computes nothing
         yield from fact("operator_type.compute_share", subject, of_compute, *source, samples=samples)
         yield from fact("operator_type.average_us", subject, time / count if count else None, *source, samples=samples)
-        updated, us = sum(row.update_us for row in rows.values()), sum(float(r.total_us.sum()) for r in rows.values())
-        yield from fact(
-            "operator_type.update_share", subject, updated / us if updated else None, *source, samples=samples
-        )
-        attended = sum(row.attention_us for row in rows.values())
-        yield from fact(
-            "operator_type.attention_share", subject, attended / us if attended else None, *source, samples=samples
-        )
-        fusible = sum(row.fusible_us for row in rows.values())
-        yield from fact(
-            "operator_type.fusible_share", subject, fusible / us if fusible else None, *source, samples=samples
-        )
-        back = sum(row.written_back_us for row in rows.values())
-        yield from fact(
-            "operator_type.written_back_share", subject, back / us if back else None, *source, samples=samples
-        )
-        of_loss = sum(row.loss_us for row in rows.values())
-        yield from fact(
-            "operator_type.loss_share", subject, of_loss / us if of_loss else None, *source, samples=samples
-        )
+        for part in ("update", "attention", "fusible", "written_back", "loss"):
+            us = sum(getattr(row, f"{part}_us") for row in rows.values())
+            yield from fact(
+                f"operator_type.{part}_share", subject, us / whole if us else None, *source, samples=samples
+            )
         alone = [scales[r].per_step(rows[r].alone_us) for r in timed if r in rows]
         exposed = sum(alone) / len(timed) if timed else None  # ranks with statistics only do not know
         yield from fact("operator_type.exposed_us", subject, exposed, *source, samples=samples)
@@ -291,7 +276,7 @@ def _type_facts(
         rest_shapes = top.rest_shape.rstrip(";") or None
         yield from fact("operator_type.rest_shapes", subject, rest_shapes, *source, samples=samples)
         yield from fact("operator_type.framework_share", subject, top.framework_share, *source, samples=samples)
-        yield from _inside_facts(subject, [row for row in rows.values() if row.inside], us, source)
+        yield from _inside_facts(subject, [row for row in rows.values() if row.inside], whole, source)
         known = sum(row.known_dtype_us for row in rows.values())
         if known:
             share = sum(row.float32_us for row in rows.values()) / known

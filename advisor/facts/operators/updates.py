@@ -98,9 +98,9 @@ def written_back(timeline: Timeline, update: Mask, conversion: Mask) -> Mask:
         return np.zeros(len(kernels), bool)
     first = np.full(len(timeline.windows.names), np.iinfo(np.int64).max)
     np.minimum.at(first, of[update], kernels.start[update])
-    narrows = np.array([_narrows(each) for each in kernels.signatures], bool)[kernels.signature]
-    found: Mask = conversion & narrows & (kernels.start > first[of])
-    return found
+    found: Mask = conversion & (kernels.start > first[of])
+    kinds = np.unique(kernels.signature[found]).tolist()
+    return found & np.isin(kernels.signature, [kind for kind in kinds if _narrows(kernels.signatures[kind])])
 
 
 def _narrows(signature: Signature) -> bool:

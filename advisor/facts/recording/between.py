@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 
 from advisor.basics.arrays import Ints
-from advisor.basics.intervals import covered, union
+from advisor.basics.intervals import covered_in, union
 from advisor.basics.intervals import measure as length_of
 from advisor.facts.base import FactSet, Family, Reduction, Run, fact, kind
 from advisor.facts.recording.limits import section
@@ -110,7 +110,7 @@ def host_works(trace: Trace, start: Ints, end: Ints) -> bool:
     within = np.minimum(last, pauses[1][place]) - np.maximum(first, pauses[0][place])
     inside = within >= limits["steady_share"] * (last - first)
     work = union(first[inside], last[inside])
-    return int((covered(work, pauses[1]) - covered(work, pauses[0])).sum()) >= set_up["idle_share"] * paused
+    return int(covered_in(work, *pauses).sum()) >= set_up["idle_share"] * paused
 
 
 def measure(run: Run, facts: FactSet) -> Iterator[Fact]:

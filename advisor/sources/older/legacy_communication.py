@@ -25,7 +25,8 @@ from typing import TYPE_CHECKING, Any
 
 import msgspec
 
-from advisor.sources.older.legacy_files import STEP_NUMBER, assemble, finite, read_sheet, texts
+from advisor.basics.units import whole
+from advisor.sources.older.legacy_files import assemble, finite, read_sheet, texts
 from advisor.sources.older.legacy_steps import read_step_sheet, split_label
 from advisor.sources.readers import reader
 from advisor.sources.reference import Note, TableRef, nothing
@@ -71,7 +72,7 @@ def read_operations(path: Path, note: Note) -> Iterator[Operation]:
     told: set[str] = set()
     again: list[str] = []
     for step, cell in zip(steps, cells, strict=True):
-        if not STEP_NUMBER.fullmatch(step) or step == "0":
+        if whole(step) is None or step == "0":
             if step not in ("", "-", "0"):
                 note(str(path), f"a row has no step number ({step[:20]!r}) and was left out")
             continue

@@ -25,8 +25,6 @@ _UNITS = {"us": 1.0, "ms": 1e3, "s": 1e6, "ns": 1e-3}
 _RULE = set("-=+| ")
 LONGEST_CELL = 1 << 20
 """Characters; a description of an operator's inputs takes thousands."""
-STEP_NUMBER = re.compile("[0-9]{1,18}")
-"""These versions count steps; no training counts further."""
 
 
 def read_sheet(path: Path, note: Note) -> pd.DataFrame | None:

@@ -18,7 +18,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from advisor.sources.older.legacy_files import STEP_NUMBER, find, numbers, read_sheet, texts, to_numbers
+from advisor.basics.units import WHOLE
+from advisor.sources.older.legacy_files import find, numbers, read_sheet, texts, to_numbers
 from advisor.sources.reference import Note
 
 if TYPE_CHECKING:
@@ -174,7 +175,7 @@ def read_step_sheet(path: Path, note: Note, average: bool = False) -> StepSheet 
     if average:
         rows = frame[is_average].tail(1)
         return StepSheet(path, rows.reset_index(drop=True), True) if len(rows) else None
-    is_step = names.str.fullmatch(STEP_NUMBER) & ~is_average
+    is_step = names.str.fullmatch(WHOLE) & ~is_average
     odd = ~is_step & ~is_average
     if odd.any():
         note(

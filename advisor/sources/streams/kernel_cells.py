@@ -55,14 +55,16 @@ def usable_rows(frame: pl.DataFrame) -> tuple[Block, int]:
     usable = pl.col("duration_us").is_between(0, LARGEST)
     if "step" in told and frame["step"].dtype == pl.String:
         usable &= pl.col("step").fill_null("").str.len_bytes() <= LONGEST_STEP
-    nameless = (column("core", "") == _NO_CORE) & column("name", "").is_in(["", "N/A"])
-    lost = frame.select((~usable.fill_null(False) & ~nameless).sum()).item()
     numbers = [name for name in MEASURES if name in told]
     kept = frame.filter(usable).select(  # one call for all: each costs 100 us
         "duration_us", column("start_ns", UNKNOWN).cast(pl.Int64),
         pl.concat_str([column(name, "") for name in SIGNATURE], separator=MARK).alias("signature"),
         *(column(name, "") for name in ("name", "step", "stream")), *(column(name, np.nan) for name in numbers),
     )  # fmt: skip
+    lost = len(frame) - len(kept)
+    if lost:
+        nameless = (column("core", "") == _NO_CORE) & column("name", "").is_in(["", "N/A"])
+        lost = frame.select((~usable.fill_null(False) & ~nameless).sum()).item()
     block: Block = {name: kept[name].to_numpy() for name in ("start_ns", "duration_us", *numbers)}
     return block | {name: _coded(kept[name]) for name in ("signature", "name", "step", "stream")}, lost
 

@@ -19,9 +19,11 @@ def loss_sizes(signatures: Iterable[Signature]) -> frozenset[int]:
 
 def is_of_loss(signature: Signature, sizes: frozenset[int]) -> bool:
     """Whether it converts as many elements as a loss reads, to float32 or from it."""
+    if not sizes or not is_conversion(signature.type):
+        return False
     into, out_of = dtypes(signature.input_dtypes), dtypes(signature.output_dtypes)
     widened = bool(into and out_of) and (into[0] in FULL) != (out_of[0] in FULL)
-    return widened and is_conversion(signature.type) and _size(signature) in sizes
+    return widened and _size(signature) in sizes
 
 
 def beside_losses(kernels: Kernels, type_of: Ints, types: Sequence[str]) -> Mask:
