@@ -219,4 +219,7 @@ def fact(name: str, subject: Subject, value: Value | None, *sources: Source, sam
     yield Fact(name, subject, value, samples, sources)
 
 
+Told = dict[str, Value | None]
+"""Values of one subject, by the ends of their facts' names; None where nothing tells them."""
+
 Catalogue = Mapping[str, FactKind]

@@ -13,7 +13,7 @@ from advisor.basics.intervals import Intervals, covered_in, intersect
 from advisor.facts.base import FactSet, Family, Reduction, Run, fact, kind
 from advisor.facts.cluster.peers import held_by_most
 from advisor.facts.device.kernel_time import Timeline, busy, idle_stretches, sums, timeline_of
-from advisor.facts.operators.operators import scale
+from advisor.facts.operators.coverage import scale
 from advisor.facts.recording.limits import section
 from advisor.facts.step.times import STEPS
 from advisor.knowledge.measuring import limit

@@ -15,7 +15,7 @@ from advisor.basics.arrays import Floats, Ints
 from advisor.basics.numbering import numbered
 from advisor.facts.base import FactSet, Family, Reduction, Run, fact, kind
 from advisor.facts.device.kernel_time import Timeline, busy, idle_stretches, sums, timeline_of
-from advisor.facts.operators.operators import scale
+from advisor.facts.operators.coverage import scale
 from advisor.facts.recording.counts import UNTYPED, types_of
 from advisor.facts.recording.limits import section
 from advisor.facts.step.times import STEPS

@@ -20,7 +20,7 @@ from advisor.facts.base import FactSet, Family, Reduction, Run, fact, kind
 from advisor.facts.cluster.peers import held_by_most
 from advisor.facts.device.kernel_time import Timeline, sums, timeline_of
 from advisor.facts.host import host_api
-from advisor.facts.operators.operators import scale
+from advisor.facts.operators.coverage import scale
 from advisor.facts.step.from_kernels import reduce as reduce_steps
 from advisor.facts.step.in_steps import in_steps
 from advisor.facts.step.times import STEPS

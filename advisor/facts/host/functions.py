@@ -16,7 +16,7 @@ from advisor.facts.base import Run, fact, kind
 from advisor.facts.device.kernel_time import sums
 from advisor.facts.host.owners import Owners
 from advisor.facts.host.pace import LOADER
-from advisor.facts.operators.operators import scale
+from advisor.facts.operators.coverage import scale
 from advisor.facts.recording.limits import section
 from advisor.model import RUN, Fact, Source
 from advisor.sources.streams.trace import Trace, waits_for_device

@@ -29,7 +29,7 @@ from advisor.facts.host.requests import may_wait
 from advisor.facts.host.synchronised import between_results, synchronised_us
 from advisor.facts.operators.access import ACCESS
 from advisor.facts.operators.cores import core_clock
-from advisor.facts.operators.operators import scale
+from advisor.facts.operators.coverage import scale
 from advisor.facts.recording.kinds.evidence import RECORDING
 from advisor.facts.recording.kinds.kind import recording_of
 from advisor.facts.recording.limits import section

@@ -31,7 +31,7 @@ from advisor.facts.operators.kinds import (
     is_square,
     is_transposing,
 )
-from advisor.facts.operators.reduction import TypeRow
+from advisor.facts.operators.types.row import TypeRow
 
 Kind = Callable[[str], bool]
 _NAMED = 4
@@ -92,7 +92,7 @@ def copies_of(types: Mapping[str, TypeRow]) -> Pieces | None:
     """What only rearranges tensors, longest first; None where nothing does. What runs on AI CPUs has other reasons, and
     the halves of a gate go with the gate. Transposes belong to it where cuts and joins take as long: by themselves they
     are told as conversions."""
-    on_cores = {name: row for name, row in types.items() if not row.aicpu_us > 0}
+    on_cores = {name: row for name, row in types.items() if not row.aicpu.us > 0}
     rows = [row for name, row in on_cores.items() if is_rearranging(name)]
     turned = [row for name, row in on_cores.items() if is_transposing(name)]
     if sum(float(row.total_us.sum()) for row in turned) <= sum(float(row.total_us.sum()) for row in rows):

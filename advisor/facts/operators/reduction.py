@@ -2,41 +2,24 @@
 
 from __future__ import annotations
 
-from collections import Counter, defaultdict
-from collections.abc import Sequence
+from collections import defaultdict
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
 
 import numpy as np
 
 from advisor.basics.arrays import Floats, Ints, Mask
 from advisor.facts.base import Reduction
-from advisor.facts.device.kernel_time import alone_us, only_us, sums, sweep, timeline_of
-from advisor.facts.device.pipes import (
-    busiest_pipe,
-    computing,
-    counters_blank,
-    main_units_counted,
-    second_pipe,
-    transfers,
-)
+from advisor.facts.device.kernel_time import Sweep, Timeline, alone_us, only_us, sums, sweep, timeline_of
 from advisor.facts.operators.attention import between_products
 from advisor.facts.operators.kinds import (
-    SLOW_DTYPES,
     activation,
-    asks_to_convert,
-    call_of,
-    draws,
-    dtypes,
-    inserted_by_framework,
     is_aicpu,
     is_attention,
     is_conversion,
-    is_cube,
-    is_fused_exchange,
     is_fused_update,
-    moved_bytes,
 )  # fmt: skip
-from advisor.facts.operators.longest import LongCall, ending, longest_calls
+from advisor.facts.operators.longest import longest_calls
 from advisor.facts.operators.patterns import (
     MOST,
     Outlier,
@@ -48,122 +31,18 @@ from advisor.facts.operators.patterns import (
     small_runs,
     tail_us,
 )
-from advisor.facts.operators.shapes.backward import Backward, Call, backward_of
-from advisor.facts.operators.shapes.flops import SlowCase, slow_case
+from advisor.facts.operators.shapes.backward import Call, backward_of
 from advisor.facts.operators.shapes.losses import beside_losses, is_of_loss, loss_sizes
-from advisor.facts.operators.shapes.patches import Patches, patches_of, product_of, product_speeds
-from advisor.facts.operators.shapes.work import (
-    FULL,
-    REACH,
-    MatMul,
-    UnalignedRows,
-    float32_ratio,
-    matmul,
-    unaligned,
-)
+from advisor.facts.operators.shapes.patches import patches_of, product_of, product_speeds
+from advisor.facts.operators.types.cases import macs_of
+from advisor.facts.operators.types.conversions import conversion_of, neighbours_of
+from advisor.facts.operators.types.row import TypeRow, row_of
 from advisor.facts.operators.updates import SmallUpdates, find_updates, passes, small_updates, written_back
-from advisor.facts.recording.counts import UNTYPED, types_of
-from advisor.facts.recording.limits import section
+from advisor.facts.recording.counts import types_of
 from advisor.knowledge.cards import bandwidth
 from advisor.model import Source
 from advisor.sources.base import Rank
-from advisor.sources.streams.kernels import Kernels, operator_name
-
-
-@dataclass(frozen=True)
-class Inside:
-    """Conversions that nobody asked for: calls of CANN's library make them on the way to what they do."""
-
-    us: float
-    calls: str
-    """These calls, with counts."""
-    drawing_us: float
-    """Time in such calls that draw random numbers, which is none of `us`."""
-
-
-@dataclass(frozen=True)
-class TypeRow:
-    """One operator type on one rank. Arrays hold one value a step; scalars are over the profile, microseconds."""
-
-    type: str
-    core: str
-    count: Floats
-    total_us: Floats
-    alone_us: Floats
-    signatures: int = 1
-    communication: bool = False
-    conversion: bool = False
-    cube: bool = False
-    aicpu_us: float = 0.0
-    aicpu_dtypes: tuple[str, ...] = ()
-    float32_us: float = 0.0
-    known_dtype_us: float = 0.0
-    padding_us: float = 0.0
-    padding_shape: str = ""
-    padding_align: str = ""
-    slow: SlowCase | None = None
-    pipe: str = ""
-    pipe_ratio: float | None = None
-    second_pipe: str = ""
-    second_ratio: float | None = None
-    """The busiest of the other units, but for the scalar unit, which issues what all of them do."""
-    transfer_ratio: float | None = None
-    """Busy parts of a vector core's reading and writing units, added."""
-    mac_ratio: float | None = None
-    dtype_text: str = ""
-    shape_text: str = ""
-    fed_by: str = ""
-    feeds: str = ""
-    framework_share: float | None = None
-    unaligned: UnalignedRows | None = None
-    in_half: tuple[float, float] | None = None
-    """Time of float32 multiplications, and what half-precision ones of the type would take."""
-    float32_call: str = ""
-    """Operator and input shapes that take most of the float32 time."""
-    float32_dtypes: str = ""
-    computing_ratio: float | None = None
-    """Busy part of the unit that computes, vector or cube, whichever is busier."""
-    memory_us: float = 0.0
-    """Time of multiplications whose shapes move more bytes than the cube unit could work on meanwhile."""
-    memory_idle_us: float = 0.0
-    """The part of that time in which not even the busiest unit works, but for calls that the card's memory limits."""
-    at_memory_us: float = 0.0
-    """Time of calls whose bytes come at half of the card's memory bandwidth or more."""
-    bytes_per_s: float | None = None
-    """Bytes of inputs and outputs ÷ time, of calls whose shapes tell them; `memory_speed`: ÷ the card's bandwidth."""
-    memory_speed: float | None = None
-    units_counted: bool = False
-    """The main units of its cores have counters."""
-    rest_mac_ratio: float | None = None
-    """Busy part of the cube unit in the other multiplications."""
-    rest_shape: str = ""
-    """Input shapes of those in which it idles longest."""
-    update_us: float = 0.0
-    """Time of those of its kernels that update weights."""
-    attention_us: float = 0.0
-    """Time of those of its kernels that run between the two products of an attention that is not fused."""
-    fusible_us: float = 0.0
-    """Time of those of its kernels that stand in runs of small ones."""
-    written_back_us: float = 0.0
-    """Time of those of its kernels that convert updated weights."""
-    loss_us: float = 0.0
-    """Time of those of its kernels that convert what a loss is computed from, or its gradient."""
-    gating: Floats | None = None
-    """Calls a step that the next kernel multiplies with something, of an activation; None where no order tells."""
-    longest: tuple[LongCall, ...] = ()
-    """The longest call of each step."""
-    longest_us: float | None = None
-    """How long the longest call takes, where a table of sums tells it without saying which one it is."""
-    apart: bool = False
-    """Of a table of collectives, which the table of all types leaves out."""
-    aicpu_longest: tuple[LongCall, ...] = ()
-    """The same of those that ran on the AI CPU."""
-    patches: Patches | None = None
-    backward: Backward | None = None
-    blank: bool = False
-    """Counters were recorded, and show no unit at work."""
-    inside: Inside | None = None
-    """Of a conversion: what of it calls of the library do for themselves."""
+from advisor.sources.streams.kernels import Kernels
 
 
 @dataclass(frozen=True)
@@ -224,109 +103,145 @@ class Operators:
 OPERATORS = Reduction("operators", Operators)
 
 
+@dataclass(frozen=True)
+class _ByType:
+    """The kernels of a timeline, each with its type."""
+
+    timeline: Timeline
+    types: list[str]
+    of: Ints
+
+    def per_step(self, values: Floats | None, among: Mask | None = None) -> Floats:
+        """Sums of `values` (None: the number of kernels) of each type in each step, of shape (types, steps)."""
+        steps = len(self.timeline.windows.names)
+        cell = self.of * steps + self.timeline.windows.of
+        cell = cell if among is None else cell[among]
+        return sums(cell, values, len(self.types) * steps).reshape(len(self.types), steps)
+
+    def us(self, which: Mask) -> Floats:
+        """Microseconds over the profile that these kernels take, by type."""
+        return sums(self.of[which], self.timeline.kernels.duration[which], len(self.types))
+
+    def are(self, kind: Callable[[str], bool]) -> Mask:
+        """Which kernels are of a type of this kind."""
+        return np.array([kind(name) for name in self.types])[self.of]
+
+
 def reduce(rank: Rank) -> Operators | None:
     """The rank's kernels by type and operator; None where there are none, or only a part of what a statistic counts."""
     timeline = timeline_of(rank)
     if timeline is None or not timeline.tells_types:
         return None
-    kernels = timeline.kernels
-    types, type_of = types_of(kernels)
-    steps = len(timeline.windows.names)
+    kernels, of, steps = timeline.kernels, timeline.windows.of, len(timeline.windows.names)
+    by = _ByType(timeline, *types_of(kernels))
     # what computes is on the way of all that computes next, also while a collective runs in the background
     segments = sweep(kernels, ~timeline.communication)
-    alone = alone_us(kernels, segments)
-    if not timeline.whole:  # of what nobody knows the start, nobody knows what it runs beside
-        alone = kernels.duration if (kernels.start >= 0).any() else np.full(len(kernels), np.nan)
-    cell = type_of * steps + timeline.windows.of
-    shape = (len(types), steps)
-    counts = sums(cell, None, len(types) * steps).reshape(shape)
-    totals = sums(cell, kernels.duration, len(types) * steps).reshape(shape)
-    lonely = sums(cell, alone, len(types) * steps).reshape(shape)
-    size = len(kernels.signatures)
-    by_signature = sums(kernels.signature, None, size), sums(kernels.signature, kernels.duration, size)
-    convolves = any(map(product_of, kernels.signatures))  # else nobody asks how fast products are
-    speeds = product_speeds(kernels.signatures, *by_signature) if convolves else {}
-    attends = _attentions(kernels, *by_signature)
-    members: dict[int, list[int]] = defaultdict(list)
-    pair = np.unique(type_of * size + kernels.signature)
-    for code in pair.tolist():
-        members[code // size].append(code % size)
-    collective = np.zeros(len(types), bool)
-    collective[type_of[timeline.communication]] = True
-    chosen = [t for t in _chosen(types, totals, members, kernels) if t in members]
-    neighbours = _neighbours(kernels, type_of, types, [t for t in chosen if is_conversion(types[t])])
+    updates, between = find_updates(timeline, by.types, by.of), between_products(timeline)
+    small, in_runs = small_runs(timeline, by.of, by.types, updates.kernels)
+    conversion = by.are(is_conversion)
     aicpu = np.array([is_aicpu(s) for s in kernels.signatures])[kernels.signature]
-    longest = longest_calls(timeline, type_of, chosen, np.ones(len(kernels), bool))
-    on_aicpu = longest_calls(timeline, type_of, chosen, aicpu)
-    updates = find_updates(timeline, types, type_of)
-    update = updates.kernels
-    updated = sums(type_of[update], kernels.duration[update], len(types))
-    between = between_products(timeline)
-    attending = np.zeros(len(kernels), bool) if between is None else between
-    attended = sums(type_of[attending], kernels.duration[attending], len(types))
-    conversion = np.array([is_conversion(name) for name in types])[type_of]
-    back = written_back(timeline, update, conversion)
-    written = sums(type_of[back], kernels.duration[back], len(types))
-    small, in_runs = small_runs(timeline, type_of, types, update)
-    fusible = sums(type_of[in_runs], kernels.duration[in_runs], len(types))
-    gates = gating(timeline)
-    gated = None if gates is None else sums(cell[gates], None, len(types) * steps).reshape(shape)
+    parts = {
+        "update": by.us(updates.kernels),
+        "attention": np.zeros(len(by.types)) if between is None else by.us(between),
+        "fusible": by.us(in_runs),
+        "written_back": by.us(written_back(timeline, updates.kernels, conversion)),
+        "loss": by.us(beside_losses(kernels, by.of, by.types)),
+    }
     carries = bandwidth(str(rank.info.get("npu") or ""))
-    sizes = loss_sizes(kernels.signatures)
-    unshaped = beside_losses(kernels, type_of, types)
-    of_loss = sums(type_of[unshaped], kernels.duration[unshaped], len(types))
-    rows = {
-        types[t]: replace(
-            _row(
-                types[t], counts[t], totals[t], lonely[t], kernels, members[t], by_signature, bool(collective[t]),
-                neighbours.get(t), carries,
-            ),
-            update_us=float(updated[t]), attention_us=float(attended[t]), fusible_us=float(fusible[t]),
-            written_back_us=float(written[t]),
-            loss_us=float(of_loss[t])
-            + sum(float(by_signature[1][s]) for s in members[t] if is_of_loss(kernels.signatures[s], sizes)),
-            gating=None if gated is None or not activation(types[t]) else gated[t],
-            backward=backward_of(types[t], attends),
-            inside=_inside(kernels, type_of == t) if is_conversion(types[t]) else None,
-            longest=tuple(longest.get(t, ())), aicpu_longest=tuple(on_aicpu.get(t, ())),
-            patches=patches_of(
-                [kernels.signatures[s] for s in members[t]], by_signature[0][members[t]], by_signature[1][members[t]],
-                speeds, carries, str(rank.info.get("npu") or ""),
-            ),
-        )
-        for t in chosen
-    }  # fmt: skip
-    of = timeline.windows.of
-    main = ~timeline.communication
+
+    def per_step(which: Mask) -> Floats:
+        return sums(of[which], kernels.duration[which], steps)
+
+    def only(which: Mask) -> Floats:
+        """Time in which no other kernel computes; of a part of the kernels, their time."""
+        return only_us(timeline, segments, which) if timeline.whole else per_step(which)
+
+    main, updating = ~timeline.communication, np.unique(by.of[updates.kernels])
+    longest = updating[np.argsort(-by.us(np.ones(len(kernels), bool))[updating])]
     return Operators(
         timeline.windows.names,
-        rows,
-        _operators(kernels, type_of, types, timeline.windows.of, steps, main),
-        outliers(timeline, type_of, types),
-        sums(of[main], kernels.duration[main], steps),
-        only_us(timeline, segments, conversion)
-        if timeline.whole
-        else sums(of[conversion], kernels.duration[conversion], steps),
-        only_us(timeline, segments, aicpu) if timeline.whole else sums(of[aicpu], kernels.duration[aicpu], steps),
-        only_us(timeline, segments, update) if timeline.whole else sums(of[update], kernels.duration[update], steps),
-        sums(of[update], None, steps),
-        tail_us(timeline, update),
+        _types(by, _alone(timeline, segments), aicpu, parts, carries, str(rank.info.get("npu") or "")),
+        _operators(kernels, by.of, by.types, of, steps, main),
+        outliers(timeline, by.of, by.types),
+        per_step(main),
+        only(conversion),
+        only(aicpu),
+        only(updates.kernels),
+        sums(of[updates.kernels], None, steps),
+        tail_us(timeline, updates.kernels),
         small,
-        any(is_fused_update(types[t]) for t in np.unique(type_of[update])),
-        ", ".join(
-            types[t] for t in np.unique(type_of[update])[np.argsort(-totals.sum(1)[np.unique(type_of[update])])][:3]
-        ),
+        any(is_fused_update(by.types[t]) for t in updating),
+        ", ".join(by.types[t] for t in longest[:3]),
         (rank.source("kernels", "type", "duration_us", steps=timeline.windows.names),),
         any(s.input_shapes for s in kernels.signatures),
         dynamic_share(kernels, main),
         *changing_operators(kernels, main),
         whole=timeline.whole,
-        update_total_us=sums(of[update], kernels.duration[update], steps),
+        update_total_us=per_step(updates.kernels),
         update_chain=updates.per_weight,
-        update_passes=passes(kernels, update),
-        small_update=small_updates(timeline, update, carries),
-        attention_us=None if between is None else sums(of[between], kernels.duration[between], steps),
+        update_passes=passes(kernels, updates.kernels),
+        small_update=small_updates(timeline, updates.kernels, carries),
+        attention_us=None if between is None else per_step(between),
     )
+
+
+def _alone(timeline: Timeline, segments: Sweep) -> Floats:
+    """Microseconds of each kernel beside which no other one computes; NaN where nobody knows when it ran."""
+    kernels = timeline.kernels
+    if timeline.whole:
+        return alone_us(kernels, segments)
+    return kernels.duration if (kernels.start >= 0).any() else np.full(len(kernels), np.nan)
+
+
+def _types(
+    by: _ByType, alone: Floats, aicpu: Mask, parts: Mapping[str, Floats], carries: float, card: str
+) -> dict[str, TypeRow]:
+    """The types that take longest. `parts`: of what larger thing their time is a part, by type; `carries`: the card's
+    memory bandwidth, bytes a second."""
+    timeline, kernels, types = by.timeline, by.timeline.kernels, by.types
+    size = len(kernels.signatures)
+    counts, totals = sums(kernels.signature, None, size), sums(kernels.signature, kernels.duration, size)
+    members = _members(by, size)
+    calls, total_us, alone_us = by.per_step(None), by.per_step(kernels.duration), by.per_step(alone)
+    chosen = [t for t in _chosen(types, total_us, members, kernels) if t in members]
+    collective = set(by.of[timeline.communication].tolist())
+    converting = [t for t in chosen if is_conversion(types[t])]
+    neighbours = neighbours_of(kernels, by.of, types, converting)
+    converts = {t: conversion_of(kernels, by.of == t, neighbours.get(t)) for t in converting}
+    longest = longest_calls(timeline, by.of, chosen, np.ones(len(kernels), bool))
+    on_aicpu = longest_calls(timeline, by.of, chosen, aicpu)
+    gates = gating(timeline)
+    gated = None if gates is None else by.per_step(None, gates)
+    speeds = product_speeds(kernels.signatures, counts, totals) if any(map(product_of, kernels.signatures)) else {}
+    attends, losses = _attentions(kernels, counts, totals), loss_sizes(kernels.signatures)
+    rows = {}
+    for t in chosen:
+        name, mine = types[t], members[t]
+        row = row_of(
+            name, (calls[t], total_us[t], alone_us[t]), kernels, mine, (counts, totals), t in collective, carries
+        )
+        of_loss = sum(float(totals[s]) for s in mine if is_of_loss(kernels.signatures[s], losses))
+        rows[name] = replace(
+            row,
+            parts={part: float(us[t]) + (of_loss if part == "loss" else 0.0) for part, us in parts.items()},
+            aicpu=replace(row.aicpu, longest=tuple(on_aicpu.get(t, ()))),
+            longest=tuple(longest.get(t, ())),
+            gating=None if gated is None or not activation(name) else gated[t],
+            converts=converts.get(t),
+            backward=backward_of(name, attends),
+            patches=patches_of(
+                [kernels.signatures[s] for s in mine], counts[mine], totals[mine], speeds, carries, card
+            ),
+        )
+    return rows
+
+
+def _members(by: _ByType, signatures: int) -> dict[int, list[int]]:
+    """Type -> the signatures of its kernels."""
+    members: dict[int, list[int]] = defaultdict(list)
+    for code in np.unique(by.of * signatures + by.timeline.kernels.signature).tolist():
+        members[code // signatures].append(code % signatures)
+    return members
 
 
 def _chosen(types: list[str], totals: Floats, members: dict[int, list[int]], kernels: Kernels) -> list[int]:
@@ -340,178 +255,11 @@ def _chosen(types: list[str], totals: Floats, members: dict[int, list[int]], ker
     return chosen
 
 
-def _row(
-    name: str, counts: Floats, totals: Floats, lonely: Floats, kernels: Kernels, members: list[int],
-    by_signature: tuple[Floats, Floats], communication: bool, neighbours: tuple[str, str] | None, carries: float,
-) -> TypeRow:  # fmt: skip
-    reach = REACH * carries
-    signatures = [s if s.type else replace(s, type=name) for s in map(kernels.signatures.__getitem__, members)]
-    times = [float(by_signature[1][s]) for s in members]
-    calls = [int(by_signature[0][s]) for s in members]
-    first = signatures[int(np.argmax(times))]
-    core_us: Counter[str] = Counter()
-    float32 = known = aicpu = padding = memory = memory_idle = at_memory = sized_us = sized_bytes = 0.0
-    limited: set[int] = set()
-    worst_padding, padded = 0.0, None
-    worst_float32, full = 0.0, None
-    aicpu_dtypes: Counter[str] = Counter()
-    for member, s, us, n in zip(members, signatures, times, calls, strict=True):
-        core_us[s.core] += us  # type: ignore[assignment]
-        kinds = dtypes(s.input_dtypes)
-        if kinds:
-            known += us
-            if kinds[0] in FULL:
-                float32 += us
-                worst_float32, full = max((worst_float32, full), (us, member), key=lambda pair: pair[0])
-        if is_aicpu(s):
-            aicpu += us
-            aicpu_dtypes.update(k for k in {*kinds, *dtypes(s.output_dtypes)} if k in SLOW_DTYPES)
-        product, moved = matmul(s), moved_bytes(s)
-        if moved > 0:
-            sized_us, sized_bytes = sized_us + us, sized_bytes + moved * n
-        reaches = us > 0 and moved * n / us * 1e6 >= reach
-        if reaches:
-            at_memory += us
-        if product is None and not is_cube(s):
-            continue
-        _, busiest, own_mac = busiest_pipe(kernels, [member])
-        if _is_limited(product, moved, busiest, own_mac):
-            limited.add(member)
-            memory += us
-            # experts at once: nobody knows of how many the weights are read
-            if product is None or not reaches:
-                memory_idle += us * (1 - (busiest or 1.0))
-        if product is not None:
-            lost = us * _padding(product, moved, busiest, own_mac)
-            padding += lost
-            if lost > worst_padding:
-                worst_padding, padded = lost, (s.input_shapes, product.aligned())
-    pipe, ratio, mac = busiest_pipe(kernels, members)
-    second, second_ratio = second_pipe(kernels, members, pipe)
-    multiplies = (mac or 0.0) >= section("counters")["cube_ratio"] and not is_fused_exchange(name)
-    macs = _macs(kernels, members)
-    rest = [member for member in members if member not in limited]
-    idle = [
-        us * (1 - mac) if member not in limited and mac == mac else 0.0
-        for member, us, mac in zip(members, times, macs, strict=True)
-    ]
-    share = None
-    if is_conversion(name):
-        ours = [i for i in range(len(kernels.names)) if name in kernels.names[i]]
-        share = _framework_share(kernels, members, ours)
-    # kernels without a type are of many: that some take longer tells nothing of their shapes
-    alike = not (communication or aicpu or is_fused_exchange(name) or name == UNTYPED)
-    return TypeRow(
-        name, core_us.most_common(1)[0][0], counts, totals, lonely, len(members),
-        communication, is_conversion(name), any(is_cube(s) for s in signatures) or multiplies, aicpu,
-        tuple(k for k, _ in aicpu_dtypes.most_common()), float32, known, padding, *(padded or ("", "")),
-        slow_case(signatures, calls, times, reach) if alike else None,
-        pipe, ratio, second, second_ratio, transfers(kernels, members), mac,
-        first.input_dtypes, first.input_shapes, *(neighbours or ("", "")), share,
-        unaligned(signatures, calls, times, macs.tolist()),
-        None if communication or aicpu or not float32 else float32_ratio(signatures, calls, times),
-        float32_call="" if full is None else _call(kernels, full),
-        float32_dtypes="" if full is None else kernels.signatures[full].input_dtypes,
-        memory_us=memory, memory_idle_us=memory_idle, at_memory_us=at_memory,
-        bytes_per_s=1e6 * sized_bytes / sized_us if sized_us else None,
-        memory_speed=min(1e6 * sized_bytes / sized_us / carries, 1.0) if sized_us else None,
-        blank=counters_blank(kernels, members),
-        units_counted=main_units_counted(kernels, members), computing_ratio=computing(kernels, members),
-        rest_mac_ratio=busiest_pipe(kernels, rest)[2] if rest else None,
-        rest_shape=signatures[int(np.argmax(idle))].input_shapes if any(idle) else "",
-    )  # fmt: skip
-
-
-def _macs(kernels: Kernels, members: Sequence[int]) -> Floats:
-    """The cube unit's busy part of each signature, NaN where it was not counted."""
-    known_us, busy_us = kernels.piped["mac_ratio"][members], kernels.pipes["mac_ratio"][members]
-    macs: Floats = np.divide(busy_us, known_us, out=np.full(known_us.size, np.nan), where=known_us > 0)
-    return macs
-
-
 def _attentions(kernels: Kernels, counts: Floats, totals: Floats) -> list[Call]:
     """Every signature of a fused attention, forward or backward."""
     members = [index for index, signature in enumerate(kernels.signatures) if is_attention(signature.type)]
-    each = zip(members, _macs(kernels, members).tolist(), strict=True)
+    each = zip(members, macs_of(kernels, members).tolist(), strict=True)
     return [Call(kernels.signatures[index], float(counts[index]), float(totals[index]), mac) for index, mac in each]
-
-
-def _is_limited(product: MatMul | None, moved: float, busiest: float | None, mac: float | None) -> bool:
-    """Whether memory limits a multiplication by its shapes; where these do not tell the work, as of several experts at
-    once, whether counters show another unit busier than the cube."""
-    if product is not None:
-        return moved > product.balanced
-    return busiest is not None and mac is not None and mac < busiest
-
-
-def _call(kernels: Kernels, signature: int) -> str:
-    """The operator that spends most time with this signature, and its input shapes."""
-    mine = kernels.signature == signature
-    longest = int(np.bincount(kernels.name[mine], kernels.duration[mine]).argmax())
-    return call_text(kernels.names[longest], kernels.signatures[signature].input_shapes)
-
-
-def call_text(name: str, shapes: str) -> str:
-    """An operator with its input shapes, where these are known, for a message."""
-    return ", ".join(filter(None, (ending(operator_name(name)), shapes)))
-
-
-def _padding(product: MatMul, moved: float, busiest: float | None, mac: float | None) -> float:
-    """Part of a multiplication's time that padding costs, as bytes and operations tell; no more than the cube unit's
-    busy time pads, and nothing where counters show that another unit is busier."""
-    told = product.padding(moved)
-    if mac is None or busiest is None:
-        return told
-    return min(told, (1 - product.useful) * mac) if mac >= busiest else 0.0
-
-
-def _framework_share(kernels: Kernels, members: Sequence[int], ours: Sequence[int]) -> float | None:
-    """Part of a conversion's time in kernels whose names say that the framework inserted them."""
-    mine = np.isin(kernels.signature, members)
-    us = np.bincount(kernels.name[mine], kernels.duration[mine], len(kernels.names))
-    total = us.sum()
-    inserted = sum(us[i] for i in np.flatnonzero(us).tolist() if inserted_by_framework(kernels.names[i]))
-    return float(inserted / total) if total > 0 else None
-
-
-def _inside(kernels: Kernels, mine: Mask) -> Inside | None:
-    """What of a conversion calls of the library do for themselves; None where no kernel's name tells such a call."""
-    us = np.bincount(kernels.name[mine], kernels.duration[mine], len(kernels.names))
-    times = np.bincount(kernels.name[mine], minlength=len(kernels.names))
-    counts: Counter[str] = Counter()
-    own = drawing = 0.0
-    for i in np.flatnonzero(times).tolist():
-        call = call_of(kernels.names[i])
-        if not call or asks_to_convert(call):
-            continue
-        if draws(call):
-            drawing += float(us[i])
-        else:
-            own += float(us[i])
-            counts[call] += int(times[i])
-    most = sorted(counts.items(), key=lambda pair: (-pair[1], pair[0]))[:3]
-    told = ", ".join(f"{call} ({n})" for call, n in most)
-    return Inside(own, told, drawing) if own or drawing else None
-
-
-def _neighbours(kernels: Kernels, type_of: Ints, types: list[str], wanted: Sequence[int]) -> dict[int, tuple[str, str]]:
-    """Conversion type -> (types that run just before it, just after it) on the same stream: who feeds whom."""
-    result: dict[int, tuple[str, str]] = {}
-    known = np.flatnonzero(kernels.start >= 0)
-    order = known[np.argsort(kernels.stream[known], kind="stable")]
-    kinds, streams = type_of[order], kernels.stream[order]
-    for t in wanted:
-        at = np.flatnonzero(kinds == t)
-        before, after = at[at > 0], at[at < len(order) - 1]
-        before = before[streams[before - 1] == streams[before]]
-        after = after[streams[after + 1] == streams[after]]
-        result[t] = (_common(types, kinds[before - 1], t), _common(types, kinds[after + 1], t))
-    return result
-
-
-def _common(types: list[str], kinds: Ints, own: int) -> str:
-    counts = sorted(Counter(kinds[kinds != own].tolist()).items(), key=lambda pair: (-pair[1], types[pair[0]]))
-    return ", ".join(f"{types[t]} ({n})" for t, n in counts[:3])
 
 
 def _operators(

@@ -16,8 +16,11 @@ from advisor.basics.units import show
 from advisor.facts.device.kernel_time import is_communication
 from advisor.facts.operators.kinds import AICPU_CORES, dtypes, is_conversion, is_cube, is_fetch, is_fused_update
 from advisor.facts.operators.patterns import MOST, SmallRuns
-from advisor.facts.operators.reduction import OperatorRow, Operators, TypeRow, call_text
+from advisor.facts.operators.reduction import OperatorRow, Operators
 from advisor.facts.operators.shapes.work import FULL as FLOAT32
+from advisor.facts.operators.types.cases import call_text
+from advisor.facts.operators.types.data_types import DataTypes
+from advisor.facts.operators.types.row import OnAicpu, TypeRow
 from advisor.facts.recording.counts import HOST_CORE, executions_of_table
 from advisor.facts.recording.limits import section
 from advisor.facts.recording.sums import aicpu_of, has_evaluation, operators_of, whole_time
@@ -68,7 +71,7 @@ def from_statistics(rank: Rank) -> Operators | None:
         types[name] = TypeRow(
             name, core, np.array([count[name]]), np.array([total[name]]), np.array([np.nan]),
             communication=is_communication(signature), conversion=is_conversion(name), cube=is_cube(signature),
-            aicpu_us=0.0 if is_fetch(name) else aicpu, longest_us=longest.get(name), **told.get(name, {}),
+            aicpu=OnAicpu(0.0 if is_fetch(name) else aicpu), longest_us=longest.get(name), **told.get(name, {}),
         )  # fmt: skip
     idle = [name for name in total if types[name].communication or is_fetch(name)]  # nobody computes in these
     compute = sum(total.values()) - sum(total[name] for name in idle)
@@ -157,14 +160,17 @@ def _inputs(rank: Rank) -> dict[str, dict[str, Any]]:
     for name, rows in known.groupby("type"):
         longest = rows.loc[rows["total_us"].idxmax()]
         full = rows[[dtypes(kinds)[0] in FLOAT32 for kinds in rows["input_dtypes"]]]
+        top = full.loc[full["total_us"].idxmax()] if len(full) else None
         found[str(name)] = {
-            "known_dtype_us": float(rows["total_us"].sum()), "float32_us": float(full["total_us"].sum()),
-            "dtype_text": longest["input_dtypes"], "shape_text": _told(longest["input_shapes"]),
-        }  # fmt: skip
-        if len(full):
-            top = full.loc[full["total_us"].idxmax()]
-            call = call_text(top["name"], top["input_shapes"])
-            found[str(name)] |= {"float32_call": call, "float32_dtypes": top["input_dtypes"]}
+            "dtypes": longest["input_dtypes"],
+            "shapes": _told(longest["input_shapes"]),
+            "data_types": DataTypes(
+                float(rows["total_us"].sum()),
+                float(full["total_us"].sum()),
+                "" if top is None else call_text(top["name"], top["input_shapes"]),
+                "" if top is None else top["input_dtypes"],
+            ),
+        }
     return found
 
 

@@ -8,7 +8,8 @@ import numpy as np
 
 from advisor.facts.base import FactSet, Run
 from advisor.facts.device.course import COURSE
-from advisor.facts.operators.reduction import OPERATORS, TypeRow
+from advisor.facts.operators.reduction import OPERATORS
+from advisor.facts.operators.types.row import TypeRow
 from advisor.model import RUN, Subject
 
 TYPES_DRAWN = 30
@@ -48,11 +49,11 @@ def _rows(run: Run, name: str) -> list[TypeRow]:
 def _unit_of(run: Run, facts: FactSet, subject: Subject) -> dict[str, Any]:
     """The busiest unit with how busy it is, and the longest call; absent where the files do not tell."""
     rows = _rows(run, subject.id)
-    told = [row for row in rows if row.pipe and row.pipe_ratio is not None]
+    told = [row for row in rows if row.units.busiest and row.units.ratio is not None]
     found: dict[str, Any] = {}
     if told:
         busiest = max(told, key=lambda row: float(row.total_us.sum()))
-        found |= {"unit": busiest.pipe, "busy": _round(busiest.pipe_ratio or 0.0)}
+        found |= {"unit": busiest.units.busiest, "busy": _round(busiest.units.ratio or 0.0)}
     longest = facts.number("operator_type.longest_us", subject)
     if longest:
         found |= {"longest_us": _round(longest), "longest": facts.value("operator_type.longest_call", subject)}

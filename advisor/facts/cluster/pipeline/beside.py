@@ -143,7 +143,7 @@ def _told_elsewhere(run: Run, ranks: tuple[int, ...]) -> set[str]:
         for rank in ranks
         if (found := run.each(OPERATORS).get(rank)) is not None
         for name, row in found.types.items()
-        if row.aicpu_us > 0
+        if row.aicpu.us > 0
     }
     return aicpu | {name for name in names if is_update(name) or is_fused_exchange(name)}
 

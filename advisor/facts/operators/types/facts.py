@@ -1,0 +1,188 @@
+"""The facts of operator types, over all ranks."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+
+import numpy as np
+
+from advisor.basics.arrays import Floats
+from advisor.basics.units import rank_list
+from advisor.facts.base import Told, fact
+from advisor.facts.operators.coverage import Scale
+from advisor.facts.operators.kinds import SLOW_DTYPES, is_fetch, is_own, is_random, is_rearranging
+from advisor.facts.operators.longest import longest_of
+from advisor.facts.operators.reduction import Operators
+from advisor.facts.operators.shapes.backward import Backward
+from advisor.facts.operators.shapes.patches import Patches
+from advisor.facts.operators.shapes.work import UnalignedRows
+from advisor.facts.operators.types import conversions, data_types, padding
+from advisor.facts.operators.types.row import TypeRow, category
+from advisor.model import Fact, Source, Subject
+
+PARTS = ("update", "attention", "fusible", "written_back", "loss")
+"""Of what a type's kernels may be a part (`TypeRow.parts`)."""
+
+Rows = Mapping[int, TypeRow]
+"""Rank -> one type there."""
+
+
+def type_facts(
+    found: Mapping[int, Operators], scales: Mapping[int, Scale], step_us: float | None, timed_us: float | None
+) -> Iterator[Fact]:
+    """What each type costs and is, over all ranks. `step_us` is the step where all of its kernels are at hand,
+    `timed_us` wherever anything tells how long it lasts, microseconds."""
+    computed = sum(scales[rank].per_step(o.compute_us) for rank, o in found.items())
+    exchanges = ((rank, row) for rank, o in found.items() for row in o.types.values() if row.communication)
+    exchanged = sum(scales[rank].per_step(row.total_us) for rank, row in exchanges)
+    device = computed + exchanged if np.isfinite(exchanged) else computed
+    timed = {rank for rank, o in found.items() if any(np.isfinite(row.alone_us).any() for row in o.types.values())}
+    for name in dict.fromkeys(name for o in found.values() for name, row in o.types.items() if not row.communication):
+        rows = {rank: o.types[name] for rank, o in found.items() if name in o.types}
+        on_aicpu = sorted(rank for rank, row in rows.items() if row.aicpu.us > 0)
+        subject = Subject("operator_type", name, tuple(on_aicpu) if len(on_aicpu) < len(found) else ())
+        source = found[next(iter(rows))].sources
+        samples = int(sum(row.count.sum() for row in rows.values()))
+
+        def mean(get: Callable[[TypeRow], Floats], rows: Rows = rows) -> float:
+            return sum(scales[rank].per_step(get(row)) for rank, row in rows.items()) / len(found)
+
+        time, count = mean(lambda row: row.total_us), mean(lambda row: row.count)
+        whole = sum(row.whole_us for row in rows.values())
+        best = max(rows, key=lambda rank: (rank in timed, bool(rows[rank].core), rows[rank].whole_us))
+        alone = [scales[rank].per_step(rows[rank].alone_us) for rank in rows if rank in timed]
+        exposed = sum(alone) / len(timed) if timed else None  # ranks with statistics only do not know
+        waits = is_fetch(name)  # which computes nothing, and whose sums hold the fetch before the first step
+        share = exposed / step_us if exposed is not None and step_us else None
+        bounds = (time * len(found) / device if computed else None, time / timed_us if timed_us else None)
+        bound = None if waits else min((each for each in bounds if each is not None), default=None)
+        of_type: Told = {
+            "time_us": time, "count": count or None,  # it has run
+            "average_us": time / count if count else None,
+            "compute_share": time * len(found) / computed if computed and not waits else None,
+            "exposed_us": exposed, "step_share": share, "stake_share": bound if share is None else share,
+            "random": is_random(name), "own": is_own(name), "copies": is_rearranging(name) or None,
+            **_parts(rows.values(), whole),
+            **_of_one(rows[best], category(rows[best], found[best].types)),
+            **data_types.told_by([row.data_types for row in rows.values()]),
+            **_longest(found, scales, rows),
+            **(_defects(rows.values(), time, whole) if whole else {}),
+            **_of_aicpu(found, scales, {rank: rows[rank] for rank in on_aicpu}, subject.ranks),
+        }  # fmt: skip
+        yield from _facts(subject, of_type, source, samples)
+        slow = _slow(rows.values(), time / whole) if whole else None
+        if slow is not None:
+            yield from _facts(subject, slow[0], source, slow[1])
+
+
+def _facts(subject: Subject, told: Told, source: Sequence[Source], samples: int) -> Iterator[Fact]:
+    for name, value in told.items():
+        yield from fact(f"operator_type.{name}", subject, value, *source, samples=samples)
+
+
+def _parts(rows: Iterable[TypeRow], whole: float) -> Told:
+    us = {part: sum(row.parts.get(part, 0.0) for row in rows) for part in PARTS}
+    return {f"{part}_share": us[part] / whole if us[part] else None for part in PARTS}
+
+
+def _of_one(row: TypeRow, kind: str) -> Told:
+    """What is told of one rank, the one whose kernels tell most."""
+    converts = row.converts.told() if row.converts else {}
+    return {
+        "core": row.core or None, "category": kind or None,
+        "dtypes": row.dtypes.rstrip(";") or None, "shapes": row.shapes.rstrip(";") or None,
+        **converts, **row.units.told(), **row.memory.told(row.whole_us),
+    }  # fmt: skip
+
+
+def _longest(found: Mapping[int, Operators], scales: Mapping[int, Scale], rows: Rows) -> Told:
+    """The longest call, with where it stands; of sums how long it takes. `aicpu_`: of those on the AI CPU."""
+    counted = {rank: scales[rank].counted_of(found[rank].steps) for rank in rows}
+    told: Told = {"longest_us": max((row.longest_us or 0.0 for row in rows.values()), default=0.0) or None}
+    for prefix, calls in (
+        ("", [longest_of(row.longest, counted[rank]) for rank, row in rows.items()]),
+        ("aicpu_", [longest_of(row.aicpu.longest, counted[rank]) for rank, row in rows.items()]),
+    ):
+        longest = max(filter(None, calls), key=lambda call: call.us, default=None)
+        if longest is not None:
+            told |= {f"{prefix}longest_us": longest.us or None, f"{prefix}longest_call": str(longest)}
+    return told
+
+
+def _defects(rows: Iterable[TypeRow], time: float, whole: float) -> Told:
+    """What of the type's time need not be; `time` is a step's, `whole` the profile's on all ranks, microseconds."""
+    rows = list(rows)
+    told: Told = conversions.told_by([r.converts.inside for r in rows if r.converts and r.converts.inside], whole)
+    if any(row.cube and row.data_types.known_us for row in rows):
+        told |= padding.told_by([row.padding for row in rows], whole, time)
+    told |= _unaligned([row.unaligned for row in rows if row.unaligned], time / whole)
+    told |= _patches([row.patches for row in rows if row.patches], time / whole)
+    return told | _backward([row.backward for row in rows if row.backward], time / whole)
+
+
+def _unaligned(found: Sequence[UnalignedRows], scale: float) -> Told:
+    """`scale` is what a microsecond over the profile is per step, as below."""
+    if not found:
+        return {}
+    odd = max(found, key=lambda one: one.us)
+    return {
+        "unaligned_us": sum(one.us for one in found) * scale,
+        "unaligned_mac_ratio": odd.mac_ratio, "aligned_mac_ratio": odd.aligned_ratio,
+        "unaligned_shape": odd.shape, "unaligned_align": odd.align,
+    }  # fmt: skip
+
+
+def _slow(rows: Iterable[TypeRow], scale: float) -> tuple[Told, int] | None:
+    """Calls that take longer than their shapes let expect, and how many they are."""
+    found = [row.slow for row in rows if row.slow]
+    if not found:
+        return None
+    worst = max(found, key=lambda case: case.excess_us)
+    return {
+        "slow_ratio": worst.ratio, "slow_us": sum(case.excess_us for case in found) * scale,
+        "slow_shape": worst.shape, "slow_dtype": worst.dtype, "fast_case": worst.reference,
+    }, worst.calls  # fmt: skip
+
+
+def _patches(found: Sequence[Patches], scale: float) -> Told:
+    if not found:
+        return {}
+    worst = max(found, key=lambda one: one.us)
+    return {
+        "patch_us": sum(one.us for one in found) * scale,
+        "patch_product_us": sum(one.product_us for one in found) * scale,
+        "patch_shape": worst.shape, "patch_product": worst.product,
+        "patch_by_card": any(one.by_card for one in found) or None,
+    }  # fmt: skip
+
+
+def _backward(found: Sequence[Backward], scale: float) -> Told:
+    if not found:
+        return {}
+    worst = max(found, key=lambda one: one.us)
+    return {
+        "backward_us": sum(one.us for one in found) * scale,
+        "backward_forward_us": sum(one.forward_us for one in found) * scale,
+        "backward_shape": worst.shape, "backward_mac_ratio": worst.mac_ratio,
+        "forward_mac_ratio": worst.forward_mac_ratio,
+    }  # fmt: skip
+
+
+def _of_aicpu(found: Mapping[int, Operators], scales: Mapping[int, Scale], rows: Rows, named: tuple[int, ...]) -> Told:
+    """`rows` are of the ranks on which it ran there; `named` are these where others have none."""
+    if not rows:
+        return {}
+    slow = dict.fromkeys(kind for row in rows.values() for kind in row.aicpu.dtypes)
+    return {
+        "aicpu_us": float(np.mean([scales[r].per_step(row.total_us) * row.aicpu_part for r, row in rows.items()])),
+        "aicpu_alone_us": float(np.mean([_alone_us(found[rank], scales[rank]) for rank in rows])),
+        "aicpu_ranks": rank_list(named) if named else None,
+        "aicpu_dtypes": ", ".join(slow) or None,
+        "aicpu_replacement": ", ".join(f"{kind} → {SLOW_DTYPES[kind]}" for kind in slow) or None,
+    }
+
+
+def _alone_us(o: Operators, per: Scale) -> float:
+    """Microseconds per step in which only AI CPU kernels run; of a table of sums, in which they can at most."""
+    measured = per.per_step(o.aicpu_us)
+    return measured if np.isfinite(measured) else per.per_step(np.array([o.aicpu_most_us]))
