@@ -2,7 +2,7 @@
 
 from advisor.facts.cluster.meetings import Model
 from advisor.facts.cluster.replay import play
-from advisor.facts.device.course import Chain
+from advisor.facts.device.chain import Chain
 
 
 def meeting(chains: dict[int, Chain]) -> Model:

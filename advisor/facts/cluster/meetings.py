@@ -14,7 +14,7 @@ from advisor.facts.collectives.exposure import joints
 from advisor.facts.collectives.handovers import Handover, pair_up
 from advisor.facts.collectives.parallelism import Partition, partition
 from advisor.facts.collectives.schedule import Schedule
-from advisor.facts.device.course import ROUNDING_US, Chain
+from advisor.facts.device.chain import ROUNDING_US, Chain
 from advisor.facts.step.steps import steady, stepped_courses
 from advisor.knowledge.measuring import limit
 

@@ -10,7 +10,8 @@ import numpy as np
 
 from advisor.basics.arrays import Floats, Mask
 from advisor.facts.base import Run, computed
-from advisor.facts.device.course import COURSE, ENDS
+from advisor.facts.device.course import COURSE
+from advisor.facts.device.speeds import ENDS
 from advisor.knowledge.measuring import limit
 
 OTHERWISE = limit("lateness", "otherwise")

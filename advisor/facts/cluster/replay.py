@@ -21,7 +21,8 @@ from advisor.facts.cluster.on_time import as_peers, peer_on_time
 from advisor.facts.cluster.pipeline.scheduled import schedule_of
 from advisor.facts.collectives.exchanges import EXCHANGES, POINT_TO_POINT, kind_of
 from advisor.facts.collectives.parallelism import partition
-from advisor.facts.device.course import COURSE, Chain, reduce_course
+from advisor.facts.device.chain import Chain
+from advisor.facts.device.course import COURSE, reduce_course
 from advisor.facts.step.times import STEPS
 from advisor.knowledge.measuring import limit
 from advisor.model import RUN, Fact

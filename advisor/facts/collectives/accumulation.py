@@ -17,7 +17,8 @@ from advisor.basics.arrays import Floats, Mask
 from advisor.facts.base import Run
 from advisor.facts.collectives.exchanges import EXCHANGES, REDUCTIONS, Exchanges
 from advisor.facts.collectives.parallelism import partition
-from advisor.facts.device.course import COURSE, Chain
+from advisor.facts.device.chain import Chain
+from advisor.facts.device.course import COURSE
 from advisor.knowledge.measuring import limit
 
 

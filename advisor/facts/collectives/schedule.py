@@ -15,7 +15,7 @@ from itertools import permutations
 import numpy as np
 
 from advisor.facts.collectives.exchanges import kind_of
-from advisor.facts.device.course import Chain
+from advisor.facts.device.chain import Chain
 from advisor.knowledge.measuring import limit
 
 BACKWARD_SHARE = limit("gradients", "backward_work") / (1 + limit("gradients", "backward_work"))

@@ -11,7 +11,7 @@ from meeting import meeting
 from advisor.facts.cluster.groups import _above_mean
 from advisor.facts.cluster.meetings import Model
 from advisor.facts.cluster.replay import Change, gain
-from advisor.facts.device.course import Chain
+from advisor.facts.device.chain import Chain
 
 ROUNDS = 4
 USUAL, HOT = 100.0, 180.0

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from meeting import meeting
 
 from advisor.facts.cluster.replay import _fed, gain
-from advisor.facts.device.course import Chain
+from advisor.facts.device.chain import Chain
 
 WORK, USUAL = 100.0, 2.0
 

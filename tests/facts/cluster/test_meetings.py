@@ -11,7 +11,7 @@ from meeting import meeting
 
 from advisor.facts.cluster.meetings import Model, _await_absent
 from advisor.facts.cluster.replay import Change, gain, model, play
-from advisor.facts.device.course import Chain
+from advisor.facts.device.chain import Chain
 from advisor.model import RUN
 from advisor.pipeline import Options, advise, measure
 from advisor.ruleset.files.loader import load_rules

@@ -12,7 +12,7 @@ from advisor.facts.cluster import segments, whatif
 from advisor.facts.cluster.lateness import Lateness
 from advisor.facts.cluster.meetings import Model
 from advisor.facts.cluster.replay import Change
-from advisor.facts.device.course import Chain
+from advisor.facts.device.chain import Chain
 from advisor.model import RUN, Subject
 
 RANKS = 5

@@ -8,7 +8,8 @@ import numpy as np
 import pytest
 
 from advisor.facts.cluster.peers import kernel_speeds
-from advisor.facts.device.course import ENDS, Course
+from advisor.facts.device.course import Course
+from advisor.facts.device.speeds import ENDS
 
 KEY = ("MatMulV2", "4096,1024;1024,4096")
 NOBODY = np.zeros(0)

@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from advisor.facts.collectives.schedule import _order, evened, guess_micro_batches, in_flight, pipeline_us
-from advisor.facts.device.course import Chain
+from advisor.facts.device.chain import Chain
 
 WORK = st.lists(st.floats(10, 1000), min_size=1, max_size=6)
 

@@ -17,7 +17,7 @@ from advisor.facts.base import FactSet, Run
 from advisor.facts.cluster.meetings import Model
 from advisor.facts.collectives.link_speed import LINKS, LinkLoad, Links
 from advisor.facts.data.loading import DATA_PIPELINE
-from advisor.facts.device.course import Chain
+from advisor.facts.device.chain import Chain
 from advisor.facts.pictures.grid import CELLS
 from advisor.facts.pictures.link_matrix import MATRIX_RANKS
 from advisor.facts.pictures.series import STEPS_DRAWN, charts
