@@ -15,6 +15,7 @@ from advisor.basics.middle import middle_mean, middle_means
 from advisor.basics.numbering import beginnings
 from advisor.facts.base import Reduction
 from advisor.facts.device.forward import communicator, gradients, in_forward, rounds
+from advisor.facts.device.hops import Hops
 from advisor.facts.device.kernel_time import timeline_of
 from advisor.facts.device.waiting import owned
 from advisor.facts.operators.kinds import is_fused_exchange, is_over_cache
@@ -123,6 +124,8 @@ class Course:
     """(type, input shapes), as in `speed` -> microseconds at `ENDS`: what its shortest and its longest calls take."""
     rest_us: dict[str, float] = field(default_factory=dict)
     """Type -> microseconds a step in signatures that `speed` leaves out."""
+    beside_by_name: tuple[dict[str, float], ...] = ()
+    """As `exposed_by_name`: hop of a ring -> microseconds of attention that it could run beside (`Hops.beside`)."""
 
     @property
     def passes(self) -> int:
@@ -136,8 +139,15 @@ class Course:
 
     def exposed_in(self, steps: Container[str]) -> dict[str, float]:
         """Collective -> exposed microseconds a step, the mean over these of the course's steps."""
+        return self._mean(self.exposed_by_name, steps)
+
+    def beside_in(self, steps: Container[str]) -> dict[str, float]:
+        """Hop of a ring -> microseconds of attention a step that it could run beside, the mean over these steps."""
+        return self._mean(self.beside_by_name, steps)
+
+    def _mean(self, by_name: tuple[dict[str, float], ...], steps: Container[str]) -> dict[str, float]:
         found: dict[str, float] = {}
-        told = zip(self.steps, self.exposed_by_name, strict=True) if self.exposed_by_name else ()
+        told = zip(self.steps, by_name, strict=True) if by_name else ()
         chosen = [names for step, names in told if step in steps]
         for names in chosen:
             for name, us in names.items():
@@ -175,6 +185,8 @@ def reduce_course(rank: Rank) -> Course | None:
     fused = np.array([is_fused_exchange(s.type) for s in kernels.signatures])[kernels.signature]
     rows: list[tuple[float, ...]] = []
     exposed_by_name: list[dict[str, float]] = []
+    beside_by_name: list[dict[str, float]] = []
+    hops = Hops(kernels)
     reductions = np.array(["reduce" in name.lower() for name in kernels.names], bool)
     previous = None
     for step, inside in by_step.items():
@@ -209,6 +221,7 @@ def reduce_course(rank: Rank) -> Course | None:
         for name, own in zip(kernels.name[talks].tolist(), exposed.tolist(), strict=True):
             by_name[kernels.names[name]] = by_name.get(kernels.names[name], 0.0) + own
         exposed_by_name.append(by_name)
+        beside_by_name.append(hops.beside(work, talks, exposed))
     columns = np.array(rows, float).T
     working = placed & ~communication & ~fetch & ~fused
     told = working & ~np.array([is_over_cache(s.type) for s in kernels.signatures], bool)[kernels.signature]
@@ -236,7 +249,7 @@ def reduce_course(rank: Rank) -> Course | None:
         columns[6],
         # names tell it where rows are missing, too
         in_forward(kernels, gradient, computing, np.flatnonzero(placed & communication)),
-        forward_us, updates, trains, ends, rest,
+        forward_us, updates, trains, ends, rest, tuple(beside_by_name) if whole else (),
     )  # fmt: skip
 
 
