@@ -288,7 +288,8 @@ def _type_facts(
         if half := sum(pair[1] for pair in in_half):
             ratio = sum(pair[0] for pair in in_half) / half
             yield from fact("operator_type.float32_ratio", subject, ratio, *source, samples=samples)
-        yield from (replace(each, sources=source) for each in _defects(subject, rows, time, whole))
+        shaped = {r: row for r, row in rows.items() if found[r].tells_shapes} or rows
+        yield from (replace(each, sources=source) for each in _defects(subject, shaped, time))
         if on_aicpu:
             per_step = [scales[r].per_step(row.total_us) * _aicpu_part(row) for r, row in on_aicpu.items()]
             beside = [_alone_us(found[r], scales[r]) for r in on_aicpu]
@@ -310,7 +311,9 @@ def _inside_facts(
     yield from fact("operator_type.inside_calls", subject, max(found, key=lambda one: one.us).calls or None, *source)
 
 
-def _defects(subject: Subject, rows: dict[int, TypeRow], time: float, whole: float) -> Iterator[Fact]:
+def _defects(subject: Subject, rows: dict[int, TypeRow], time: float) -> Iterator[Fact]:
+    """What shapes tell, by the ranks that recorded any (`rows`); `time` is the type's of all ranks, doing the same."""
+    whole = sum(float(row.total_us.sum()) for row in rows.values())
     padded = max(rows.values(), key=lambda row: row.padding_us)
     if any(row.cube and row.known_dtype_us for row in rows.values()) and whole:
         share = sum(row.padding_us for row in rows.values()) / whole

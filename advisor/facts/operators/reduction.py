@@ -220,6 +220,11 @@ class Operators:
     """Σ over these steps: only AI CPU operators can have run for so long, where sums are all that is known."""
     problems: tuple[str, ...] = field(default_factory=tuple)
 
+    @property
+    def tells_shapes(self) -> bool:
+        """Whether the recording holds what its kernels computed on: shapes or types of data (Level 1 and above)."""
+        return any(row.shape_text or row.dtype_text for row in self.types.values())
+
 
 OPERATORS = Reduction("operators", Operators)
 
