@@ -10,7 +10,7 @@ import pytest
 from advisor.model import Subject
 from advisor.pipeline import Options, measure
 
-HEAD = "Step Id,Name,Type,Accelerator Core,Start Time(us),Duration(us),Input Shapes,Input Data Types"
+HEAD = "Step Id,Name,Type,Accelerator Core,Start Time(us),Duration(us),Input Shapes,Input Data Types,Output Shapes"
 
 
 def _padding(root: Path, shaped: Collection[int]) -> float | None:
@@ -19,7 +19,7 @@ def _padding(root: Path, shaped: Collection[int]) -> float | None:
         rows, at = [HEAD], 0
         for step in range(3):
             for call in range(10):
-                told = '"1030,1030;1030,1030",DT_BF16;DT_BF16' if rank in shaped else "N/A,N/A"
+                told = '"3990,3990;3990,3990",DT_BF16;DT_BF16,"3990,3990"' if rank in shaped else "N/A,N/A,N/A"
                 rows.append(f"{step},MatMul_{call},MatMulV3,AI_CORE,{1_000_000 + at},100,{told}")
                 at += 110
         folder = root / f"rank_{rank}_20260101120000000_ascend_pt" / "ASCEND_PROFILER_OUTPUT"
