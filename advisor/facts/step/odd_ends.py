@@ -112,8 +112,9 @@ def without_cut_end(times: StepTimes) -> StepTimes:
 
 def without_cut_start(times: StepTimes, course: Course | None) -> StepTimes:
     """Without a first step that was running when the collection began: it has less than half of the kernels of each of
-    the others, which have about as many as each other, and is shorter than all of them. Where the last one has more by
-    what the first one lacks, rows are moved against the steps, and whole together."""
+    the others, which have about as many as each other, and is shorter than all of them. Of others that run the same
+    kernels step by step, one that lacks fewer is no whole one either. Where the last one has more by what the first one
+    lacks, rows are moved against the steps, and whole together."""
     ends = section("odd_ends")
     if course is None or not (course.marked and course.complete):
         return times
@@ -123,7 +124,8 @@ def without_cut_start(times: StepTimes, course: Course | None) -> StepTimes:
         return times
     first, rest = np.split(course.kernels[[place[step] for step in whole.steps]], [1])
     alike = np.ptp(rest) <= ends["again"] * (rest.min() - first[0])
-    few = first[0] < ends["shorter_factor"] * rest.min()
+    same = np.ptp(rest) <= section("start_gap")["same_share"] * rest.min()
+    few = first[0] < ends["cut_factor" if same else "shorter_factor"] * rest.min()
     cut = few and alike and whole.time[0] < ends["cut_factor"] * whole.time[1:].min()
     return times.without(times.steps[:1], "incomplete: the collection began in it") if cut else times
 
