@@ -11,6 +11,9 @@ from advisor.facts.recording.limits import section
 from advisor.facts.step.start_gap import is_host_window
 from advisor.facts.step.times import StepTimes
 
+CUT_END = "incomplete: the collection ended in it"
+"""Why a last step is left out."""
+
 
 def without_warm_up(times: StepTimes, *, serves: bool = False) -> StepTimes:
     """Without a first step that is warm-up. What `serves` is often run once before it is measured: the pause behind
@@ -107,7 +110,7 @@ def without_cut_end(times: StepTimes) -> StepTimes:
     else:
         less = computing[-1] < ends["shorter_factor"] * np.nanmedian(computing[:-1])
         cut = less and times.time[-1] < ends["cut_factor"] * times.time[:-1].min()
-    return times.without(times.steps[-1:], "incomplete: the collection ended in it") if cut else times
+    return times.without(times.steps[-1:], CUT_END) if cut else times
 
 
 def without_cut_start(times: StepTimes, course: Course | None) -> StepTimes:
@@ -193,7 +196,7 @@ def without_open_end(times: dict[int, StepTimes]) -> dict[int, StepTimes]:
         return any(one.places.get(step, len(one.steps)) < len(one.steps) - 1 for one in times.values())
 
     return {
-        rank: one.without(one.steps[-1:], "incomplete: the collection ended in it")
+        rank: one.without(one.steps[-1:], CUT_END)
         if len(one.steps) >= section("odd_ends")["steps"] and goes_on(one.steps[-1]) and not _ends_as_others(one)
         else one
         for rank, one in times.items()
