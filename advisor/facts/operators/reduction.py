@@ -52,6 +52,7 @@ from advisor.facts.operators.shapes.backward import Backward, Call, backward_of
 from advisor.facts.operators.shapes.flops import SlowCase, slow_case
 from advisor.facts.operators.shapes.losses import beside_losses, is_of_loss, loss_sizes
 from advisor.facts.operators.shapes.patches import Patches, patches_of, product_of, product_speeds
+from advisor.facts.operators.shapes.summed import gradient_sums
 from advisor.facts.operators.shapes.work import (
     FULL,
     REACH,
@@ -212,6 +213,9 @@ class Operators:
     """None where only sums tell of the update."""
     attention_us: Floats | None = None
     """Per step: kernels between the two products of an attention that is not fused; None where no order tells them."""
+    gradient_sums: tuple[Floats, Floats] | None = None
+    """Per step: kernels that only add a gradient to its sum, and microseconds in which only they run; None where there
+    are none."""
     averaged: bool = False
     """Whether the sums are one step's average rather than the whole profile's."""
     executions: int = 0
@@ -303,6 +307,7 @@ def reduce(rank: Rank) -> Operators | None:
     }  # fmt: skip
     of = timeline.windows.of
     main = ~timeline.communication
+    summing = gradient_sums(kernels.signatures, by_signature[0].astype(np.int64))[kernels.signature]
     return Operators(
         timeline.windows.names,
         rows,
@@ -331,6 +336,9 @@ def reduce(rank: Rank) -> Operators | None:
         update_passes=passes(kernels, update),
         small_update=small_updates(timeline, update, carries),
         attention_us=None if between is None else sums(of[between], kernels.duration[between], steps),
+        gradient_sums=(sums(of[summing], None, steps), sums(of[summing], alone[summing], steps))
+        if summing.any()
+        else None,
     )
 
 
