@@ -129,8 +129,11 @@ def _bubble_is_unknown(facts: FactSet) -> bool:
 
 def _largest_bubble(facts: FactSet) -> float:
     """The largest bubble a schedule can make unavoidable, share of the step: (p − 1) ÷ (m + p − 1), with one
-    micro-batch for p stages where nothing tells more (diagnosis, pipelines)."""
-    stages, micro = (facts.number(name, RUN) or 1 for name in ("parallelism.pipeline", "pipeline.micro_batches"))
+    micro-batch for p stages where nothing tells more (diagnosis, pipelines). Behind the ranks at hand there may be more
+    stages than these name: their order of forward and backward tells."""
+    names = "parallelism.pipeline", "pipeline.micro_batches", "pipeline.stages_in_order"
+    at_hand, micro, in_order = (facts.number(name, RUN) or 1 for name in names)
+    stages = max(at_hand, in_order)
     return (stages - 1) / (micro + stages - 1)
 
 

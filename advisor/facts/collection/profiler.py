@@ -13,6 +13,7 @@ import numpy as np
 
 from advisor.facts.base import FactSet, Family, Run, fact, kind
 from advisor.facts.recording.kinds.evidence import RECORDING
+from advisor.facts.step.odd_ends import CUT_END
 from advisor.facts.step.steps import steady
 from advisor.facts.step.times import STEPS
 from advisor.model import COLLECTION, Fact, Source, Subject
@@ -185,7 +186,7 @@ def _steps(run: Run) -> Iterator[Fact]:
     counts = [len(t.steps) + len(t.excluded) for t in times.values()]
     sources = next(iter(times.values())).sources
     yield from fact("collection.steps_recorded", COLLECTION, int(np.min(counts)), *sources, samples=len(counts))
-    cut = any(reason.startswith("incomplete") for t in times.values() for _, reason, _ in t.excluded)
+    cut = any(reason == CUT_END for t in times.values() for _, reason, _ in t.excluded)
     yield from fact("collection.last_step_cut", COLLECTION, cut, *sources, samples=len(counts))
     yield from fact("collection.step_counts_differ", COLLECTION, len(set(counts)) > 1, *sources, samples=len(counts))
 

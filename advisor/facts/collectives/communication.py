@@ -21,6 +21,7 @@ from advisor.facts.collectives.exposure import (
     UNRECORDED,
     exposed_of,
     exposures,
+    hidden_beside_attention,
     joints,
     longest_exposed,
     main_kind,
@@ -125,6 +126,10 @@ KINDS = (
          "exposed exchange of keys and values between ranks that hold parts of one sequence, per step",
          needs=_COLLECTIVE),
     kind("communication.context_share", "ratio", "run", "the same as a share of the step", needs=_COLLECTIVE),
+    kind("communication.context_hideable_us", "us", "run",
+         "exposed hops of a ring that attention on the block before could hide, per step",
+         formula="median over ranks of Σ over hops of min(exposed, shortest elapsed, attention that is free)",
+         needs="collectives kernels"),
     kind("communication.exchange_us", "us", "run",
          "exposed exchange all with all, or with neighbours, that neither attention nor experts explain, per step",
          needs=_COLLECTIVE),
@@ -323,6 +328,7 @@ def _exposed(run: Run, step: float | None) -> Iterator[Fact]:
     if context > 0:
         yield from fact("communication.context_us", RUN, context, *sources, samples=n)
         yield from fact("communication.context_share", RUN, context / step, *sources, samples=n)
+        yield from fact("communication.context_hideable_us", RUN, hidden_beside_attention(run), *sources, samples=n)
     if exchanged > 0:
         yield from fact("communication.exchange_us", RUN, exchanged, *sources, samples=n)
         yield from fact("communication.exchange_share", RUN, exchanged / step, *sources, samples=n)

@@ -143,6 +143,37 @@ def main_kind(run: Run) -> tuple[str, float] | None:
     return (kind, us) if us > 0 else None
 
 
+def hidden_beside_attention(run: Run) -> float | None:
+    """Microseconds a step of exposed hops of a ring that attention on another block could hide, of the middle rank: of
+    each no more than moves data, nor than there is attention. None where kernels name no such hop."""
+    if partition(run).ring != "context":
+        return None
+    found = []
+    for rank, course in stepped_courses(run).items():
+        steps = step_names(run, list(course.steps))
+        if beside := course.beside_in(steps):
+            alone, moving = course.exposed_in(steps), _moving(run, rank, steps)
+            limits = ((us, alone.get(name, 0.0), moving.get(_label(name), us)) for name, us in beside.items())
+            found.append(sum(map(min, limits)))
+    return float(np.median(found)) if found else None
+
+
+def _moving(run: Run, rank: int, steps: Collection[str]) -> dict[str, float]:
+    """Collective -> microseconds in which it moves data, a step, where its own file tells it of all of them."""
+    ex: Exchanges | None = run.each(EXCHANGES).get(rank)
+    if ex is None or ex.scale > 1:
+        return {}
+    inside = np.array([step in steps for step in ex.steps], bool)[ex.step]
+    told = inside & (ex.transit_us > 0)
+    sums = np.bincount(ex.name[told], ex.transit_us[told], len(ex.names)) / len(steps)
+    whole = np.bincount(ex.name[told], minlength=len(ex.names)) == np.bincount(ex.name[inside], minlength=len(ex.names))
+    return {
+        _label(name): us
+        for name, us, all_told in zip(ex.names, sums.tolist(), whole.tolist(), strict=True)
+        if us and all_told
+    }
+
+
 @computed
 def exposures(run: Run) -> dict[int, Exposure]:
     """What the exposed communication of each rank consists of."""

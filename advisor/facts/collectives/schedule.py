@@ -14,6 +14,7 @@ from itertools import permutations
 
 import numpy as np
 
+from advisor.basics.arrays import Floats
 from advisor.facts.collectives.exchanges import kind_of
 from advisor.facts.device.chain import Chain
 from advisor.knowledge.measuring import limit
@@ -165,12 +166,17 @@ def _interleaved(stage: int, stages: int, m: int, chunks: int) -> list[tuple[boo
 
 def in_flight(chain: Chain) -> int | None:
     """Micro-batches that the first stage has handed on and not yet got back, at most: each of its sends begins a
-    micro-batch's way through the other stages, and the receive of its gradient ends it. None where the stage does not
-    send as often as it receives, as with interleaved or batched exchanges."""
+    micro-batch's way through the other stages, and the receive of its gradient ends it."""
     kinds = np.array([kind_of(name) if name else "" for name in chain.name])
-    sent, back = chain.start[kinds == "send"], np.sort((chain.start + chain.busy)[kinds == "receive"])
+    return most_under_way(chain.start[kinds == "send"], (chain.start + chain.busy)[kinds == "receive"])
+
+
+def most_under_way(sent: Floats, back: Floats) -> int | None:
+    """How many of those that were sent at these times were not yet back, at most. None where a stage does not send as
+    often as it receives, as with interleaved or batched exchanges."""
     if not len(sent) or len(sent) != len(back):
         return None
+    sent, back = np.sort(sent), np.sort(back)
     return int((np.arange(1, len(sent) + 1) - np.searchsorted(back, sent, "right")).max())
 
 

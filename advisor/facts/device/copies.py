@@ -9,32 +9,33 @@ from dataclasses import dataclass
 import numpy as np
 
 from advisor.basics.arrays import Floats, Ints
-from advisor.basics.intervals import Intervals, covered_in, intersect
+from advisor.basics.intervals import Intervals, covered_in, intersect, union
 from advisor.facts.base import FactSet, Family, Reduction, Run, fact, kind
 from advisor.facts.cluster.peers import held_by_most
-from advisor.facts.device.kernel_time import Timeline, busy, idle_stretches, sums, timeline_of
+from advisor.facts.device.kernel_time import busy, idle_stretches, sums, timeline_of
 from advisor.facts.operators.coverage import scale
 from advisor.facts.recording.limits import section
+from advisor.facts.step.from_kernels import reduce as reduce_steps
 from advisor.facts.step.times import STEPS
 from advisor.knowledge.measuring import limit
 from advisor.model import RUN, Fact, Source, Subject
 from advisor.sources.base import Rank
-from advisor.sources.streams.rank_trace import load_trace
+from advisor.sources.streams.rank_trace import device_lanes, load_trace
 
 _FORMULA = "idle stretches ∩ tasks MEMCPY_* of 100 us and more in the device's lanes"
 COVERS = limit("launches", "covers")
 KINDS = (
     kind("timeline.copy_idle_us", "us", "run rank", "time per step in which the device only copied between memories",
-         formula=_FORMULA, needs="trace kernels"),
-    kind("timeline.copy_idle_share", "ratio", "run rank", "the same, share of the step", needs="trace kernels"),
+         formula=_FORMULA, needs="trace"),
+    kind("timeline.copy_idle_share", "ratio", "run rank", "the same, share of the step", needs="trace"),
     kind("timeline.copy_beside_us", "us", "run rank", "time per step in which the device copied beside collectives and "
          "computed nothing, where computing went on behind the copy and not behind the collective",
          formula="copies ∩ collectives in stretches without computing of which copies cover half, the last of them "
-                 "behind the last collective", needs="trace kernels"),
+                 "behind the last collective", needs="trace"),
     kind("timeline.copy_count", "count", "run", "idle stretches with such copies in the recording, on the rank with "
-         "most of them", needs="trace kernels"),
+         "most of them", needs="trace"),
     kind("rank.copy_excess_us", "us", "rank", "how much longer it copies so than the median of the other ranks",
-         needs="trace kernels"),
+         needs="trace"),
 )  # fmt: skip
 
 
@@ -56,35 +57,69 @@ _OF_STEP = "step.time", "timeline.idle"
 COPIES = Reduction("copies", Copies)
 
 
-def reduce(rank: Rank) -> Copies | None:
-    """None without kernels or the device's own lanes of a timeline."""
-    timeline, trace = timeline_of(rank), load_trace(rank)
-    if timeline is None or not timeline.whole or trace is None or not (timeline.kernels.start >= 0).any():
+@dataclass(frozen=True)
+class _Device:
+    """What a rank's device did in its steps, each from `first` to `last`, nanoseconds."""
+
+    steps: tuple[str, ...]
+    first: Ints
+    last: Ints
+    computing: Intervals
+    communication: Intervals
+    sources: tuple[Source, ...]
+
+    def idle(self, communicates: bool = True) -> tuple[Ints, Ints, Ints]:
+        """(start, end, step) of the stretches in which it does not compute, nor `communicates`."""
+        running = self.computing
+        if communicates:
+            running = union(*(np.concatenate((running[at], self.communication[at])) for at in (0, 1)))
+        return idle_stretches(running, self.first, self.last)
+
+
+def _device(rank: Rank) -> _Device | None:
+    """By its kernels, else by what the timeline draws of it; None where rows are missing between kernels."""
+    timeline = timeline_of(rank)
+    if timeline is None:
+        return _drawn(rank)
+    if not timeline.whole or not (timeline.kernels.start >= 0).any():
         return None
-    if not trace.device_tasks and not trace.copies[0].size:
-        return None
-    windows = timeline.windows
-    start, end, step = idle_stretches(busy(timeline), windows.start, windows.end)
-    copied = covered_in(trace.copies, start, end) / 1000
-    found = sums(step, copied, len(windows.names))
-    # copies before a step's first kernel end the window before: none follows the last one
-    if len(found) > 1 and found[-1] < section("idle_places")["alike"] * float(np.median(found[:-1])):
-        found[-1] = np.nan
+    windows, talks = timeline.windows, timeline.communication
     source = rank.source("kernels", "start_ns", "duration_us", steps=windows.names)
-    none = np.zeros(len(windows.names))
-    beside = sums(*_held_by_copies(timeline, trace.copies), len(windows.names)) if trace.copies[0].size else none
-    return Copies(
-        windows.names, (windows.end - windows.start) / 1000, found, beside, int((copied > 0).sum()),
+    return _Device(
+        windows.names, windows.start, windows.end, busy(timeline, ~talks), busy(timeline, talks),
         (rank.source("trace"), source) if rank.has("trace") else (source,),
     )  # fmt: skip
 
 
-def _held_by_copies(timeline: Timeline, copies: Intervals) -> tuple[Ints, Floats]:
-    """(window, microseconds that copies and collectives share) of the stretches without computing that a copy holds: it
+def _drawn(rank: Rank) -> _Device | None:
+    lanes, found = device_lanes(rank), reduce_steps(rank)
+    if lanes is None or found is None or not found.steps:
+        return None
+    first, last = (np.array([getattr(row, at) for row in found.steps], np.int64) for at in ("start_ns", "end_ns"))
+    return _Device(tuple(row.step for row in found.steps), first, last, *lanes, (rank.source("trace"),))
+
+
+def reduce(rank: Rank) -> Copies | None:
+    """None without the device's own lanes of a timeline."""
+    trace = load_trace(rank)
+    if trace is None or not (trace.device_tasks or trace.copies[0].size) or (device := _device(rank)) is None:
+        return None
+    start, end, step = device.idle()
+    copied = covered_in(trace.copies, start, end) / 1000
+    count = len(device.steps)
+    found = sums(step, copied, count)
+    # copies before a step's first kernel end the window before: none follows the last one
+    if len(found) > 1 and found[-1] < section("idle_places")["alike"] * float(np.median(found[:-1])):
+        found[-1] = np.nan
+    beside = sums(*_held_by_copies(device, trace.copies), count) if trace.copies[0].size else np.zeros(count)
+    lasts = (device.last - device.first) / 1000
+    return Copies(device.steps, lasts, found, beside, int((copied > 0).sum()), device.sources)
+
+
+def _held_by_copies(device: _Device, copies: Intervals) -> tuple[Ints, Floats]:
+    """(step, microseconds that copies and collectives share) of the stretches without computing that a copy holds: it
     covers half of the stretch, and ends behind the last collective. Who ends first holds nobody."""
-    windows = timeline.windows
-    start, end, step = idle_stretches(busy(timeline, ~timeline.communication), windows.start, windows.end)
-    collectives = busy(timeline, timeline.communication)
+    start, end, step = device.idle(communicates=False)
 
     def within(intervals: Intervals) -> Ints:
         return covered_in(intervals, start, end)
@@ -94,8 +129,8 @@ def _held_by_copies(timeline: Timeline, copies: Intervals) -> tuple[Ints, Floats
         ends = np.where(place >= 0, intervals[1][np.maximum(place, 0)] if intervals[1].size else 0, 0)
         return np.minimum(ends, end)
 
-    both = within(intersect(copies, collectives))
-    held = (both > 0) & (within(copies) >= COVERS * (end - start)) & (last(copies) > last(collectives))
+    both = within(intersect(copies, device.communication))
+    held = (both > 0) & (within(copies) >= COVERS * (end - start)) & (last(copies) > last(device.communication))
     return step[held], both[held] / 1000
 
 

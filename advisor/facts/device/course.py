@@ -15,6 +15,7 @@ from advisor.basics.intervals import Intervals, complement, measure, subtract, u
 from advisor.facts.base import Reduction
 from advisor.facts.device.chain import MOST_EXCHANGES, RELEASE_NS, Chain, chain_of
 from advisor.facts.device.forward import gradients, in_forward, rounds
+from advisor.facts.device.hops import Hops
 from advisor.facts.device.kernel_time import Timeline, timeline_of
 from advisor.facts.device.speeds import expected, speeds
 from advisor.facts.device.waiting import owned
@@ -75,6 +76,8 @@ class Course:
     """(type, input shapes), as in `speed` -> microseconds at `ENDS`: what its shortest and its longest calls take."""
     rest_us: dict[str, float] = field(default_factory=dict)
     """Type -> microseconds a step in signatures that `speed` leaves out."""
+    beside_by_name: tuple[dict[str, float], ...] = ()
+    """As `exposed_by_name`: hop of a ring -> microseconds of attention that it could run beside (`Hops.beside`)."""
 
     @property
     def passes(self) -> int:
@@ -88,8 +91,15 @@ class Course:
 
     def exposed_in(self, steps: Container[str]) -> dict[str, float]:
         """Collective -> exposed microseconds a step, the mean over these of the course's steps."""
+        return self._mean(self.exposed_by_name, steps)
+
+    def beside_in(self, steps: Container[str]) -> dict[str, float]:
+        """Hop of a ring -> microseconds of attention a step that it could run beside, the mean over these steps."""
+        return self._mean(self.beside_by_name, steps)
+
+    def _mean(self, by_name: tuple[dict[str, float], ...], steps: Container[str]) -> dict[str, float]:
         found: dict[str, float] = {}
-        told = zip(self.steps, self.exposed_by_name, strict=True) if self.exposed_by_name else ()
+        told = zip(self.steps, by_name, strict=True) if by_name else ()
         chosen = [names for step, names in told if step in steps]
         for names in chosen:
             for name, us in names.items():
@@ -120,6 +130,7 @@ class _Phases(NamedTuple):
     kernels: int
     awaiting: float
     by_name: dict[str, float]
+    beside: dict[str, float]
     ends_ns: int
 
 
@@ -177,12 +188,13 @@ def reduce_course(rank: Rank) -> Course | None:
         trains=np.array([bool(gradient[each].any()) for each in by_step.values()], bool),
         ends=ends,
         rest_us=rest,
+        beside_by_name=tuple(each.beside for each in phases) if timeline.whole else (),
     )
 
 
 def _phases(timeline: Timeline, by_step: dict[int, Ints], fetch: Mask, fused: Mask) -> Iterator[_Phases]:
     """Each step in turn. `fetch` are the kernels that wait for data, `fused` those that compute and communicate."""
-    kernels, windows = timeline.kernels, timeline.windows
+    kernels, windows, hops = timeline.kernels, timeline.windows, Hops(timeline.kernels)
     interrupted = {int(i) + 1 for i in np.flatnonzero(windows.end[:-1] < windows.start[1:])}
     before_ns = None
     for step, inside in by_step.items():
@@ -194,6 +206,8 @@ def _phases(timeline: Timeline, by_step: dict[int, Ints], fetch: Mask, fused: Ma
         every = union(np.concatenate((busy[0], talk[0])), np.concatenate((busy[1], talk[1])))
         low, high = int(every[0][0]) if every[0].size else 0, int(every[1][-1]) if every[1].size else 0
         follows = before_ns is not None and step not in interrupted
+        told = _once(kernels, talks[: 4 * MOST_EXCHANGES])
+        exposed = _exposed(kernels, told, busy)
         yield _Phases(
             measure(busy) / 1000,
             fetching / 1000,
@@ -202,7 +216,8 @@ def _phases(timeline: Timeline, by_step: dict[int, Ints], fetch: Mask, fused: Ma
             measure(subtract(talk, busy)) / 1000,
             len(work),
             float(kernels.duration[inside[fused[inside]]].sum()),
-            _exposed(kernels, talks, busy),
+            _by_name(kernels, told, exposed),
+            hops.beside(work, told, exposed),
             high,
         )
         before_ns = high
@@ -212,14 +227,15 @@ def _union(kernels: Kernels, rows: Ints) -> Intervals:
     return union(kernels.start[rows], kernels.end[rows])
 
 
-def _exposed(kernels: Kernels, talks: Ints, busy: Intervals) -> dict[str, float]:
-    """Collective -> microseconds in which computing waits for it, while nothing else computes (`busy`)."""
-    talks = _once(kernels, talks[: 4 * MOST_EXCHANGES])
-    names = kernels.name[talks].tolist()
-    sums = np.array(["reduce" in kernels.names[name].lower() for name in names], bool)
-    exposed = owned(kernels.start[talks], kernels.end[talks], busy, RELEASE_NS, sums) / 1000
+def _exposed(kernels: Kernels, talks: Ints, busy: Intervals) -> Floats:
+    """Microseconds in which computing waits for each of these collectives, while nothing else computes (`busy`)."""
+    reduces = np.array(["reduce" in kernels.names[name].lower() for name in kernels.name[talks].tolist()], bool)
+    return np.asarray(owned(kernels.start[talks], kernels.end[talks], busy, RELEASE_NS, reduces) / 1000)
+
+
+def _by_name(kernels: Kernels, rows: Ints, us: Floats) -> dict[str, float]:
     found: dict[str, float] = {}
-    for name, own in zip(names, exposed.tolist(), strict=True):
+    for name, own in zip(kernels.name[rows].tolist(), us.tolist(), strict=True):
         found[kernels.names[name]] = found.get(kernels.names[name], 0.0) + own
     return found
 

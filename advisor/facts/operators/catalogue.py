@@ -428,6 +428,22 @@ KINDS = (
         "(knowledge_base/measuring.yaml)",
         needs="kernels",
     ),
+    kind(
+        "operators.gradient_sum_count",
+        "count",
+        _BOTH,
+        "kernels per step that only add a gradient of half precision to its sum in float32",
+        formula="additions of float32 tensors of a weight's shape: that of a product which sums over the tokens; none "
+        "where other kernels compute on such tensors in float32",
+        needs="kernels",
+    ),
+    kind(
+        "operators.gradient_sum_us",
+        "us",
+        _BOTH,
+        "time per step in which they run and nothing else computes",
+        needs="kernels",
+    ),
     kind("operators.update_small_us", "us", _BOTH, "their time per step", needs="kernels"),
     kind(
         "operators.update_moving_us",

@@ -236,6 +236,9 @@ def _of_rank(o: Operators, per: Scale, step_us: float | None) -> Iterator[tuple[
         yield "operators.update_small_count", per.per_step(o.small_update.kernels)
         yield "operators.update_small_us", per.per_step(o.small_update.us)
         yield "operators.update_moving_us", per.per_step(o.small_update.moving_us)
+    if o.gradient_sums is not None:
+        yield "operators.gradient_sum_count", per.per_step(o.gradient_sums[0])
+        yield "operators.gradient_sum_us", per.per_step(o.gradient_sums[1])
     if compute:
         named = (per.per_step(row.total_us) for row in o.types.values() if is_update(row.type))
         update = sum(named) if o.update_total_us is None else per.per_step(o.update_total_us)

@@ -34,6 +34,7 @@ from advisor.facts.operators.patterns import (
 from advisor.facts.operators.shapes.backward import Call, backward_of
 from advisor.facts.operators.shapes.losses import beside_losses, is_of_loss, loss_sizes
 from advisor.facts.operators.shapes.patches import patches_of, product_of, product_speeds
+from advisor.facts.operators.shapes.summed import gradient_sums
 from advisor.facts.operators.types.cases import macs_of
 from advisor.facts.operators.types.conversions import conversion_of, neighbours_of
 from advisor.facts.operators.types.row import TypeRow, row_of
@@ -91,6 +92,9 @@ class Operators:
     """None where only sums tell of the update."""
     attention_us: Floats | None = None
     """Per step: kernels between the two products of an attention that is not fused; None where no order tells them."""
+    gradient_sums: tuple[Floats, Floats] | None = None
+    """Per step: kernels that only add a gradient to its sum, and microseconds in which only they run; None where there
+    are none."""
     averaged: bool = False
     """Whether the sums are one step's average rather than the whole profile's."""
     executions: int = 0
@@ -98,6 +102,11 @@ class Operators:
     aicpu_most_us: float = float("nan")
     """Σ over these steps: only AI CPU operators can have run for so long, where sums are all that is known."""
     problems: tuple[str, ...] = field(default_factory=tuple)
+
+    @property
+    def tells_shapes(self) -> bool:
+        """Whether the recording holds what its kernels computed on: shapes or types of data (Level 1 and above)."""
+        return any(row.shapes or row.dtypes for row in self.types.values())
 
 
 OPERATORS = Reduction("operators", Operators)
@@ -156,11 +165,14 @@ def reduce(rank: Rank) -> Operators | None:
         """Time in which no other kernel computes; of a part of the kernels, their time."""
         return only_us(timeline, segments, which) if timeline.whole else per_step(which)
 
+    alone = _alone(timeline, segments)
+    size = len(kernels.signatures)
+    summing = gradient_sums(kernels.signatures, np.bincount(kernels.signature, minlength=size))[kernels.signature]
     main, updating = ~timeline.communication, np.unique(by.of[updates.kernels])
     longest = updating[np.argsort(-by.us(np.ones(len(kernels), bool))[updating])]
     return Operators(
         timeline.windows.names,
-        _types(by, _alone(timeline, segments), aicpu, parts, carries, str(rank.info.get("npu") or "")),
+        _types(by, alone, aicpu, parts, carries, str(rank.info.get("npu") or "")),
         _operators(kernels, by.of, by.types, of, steps, main),
         outliers(timeline, by.of, by.types),
         per_step(main),
@@ -182,6 +194,9 @@ def reduce(rank: Rank) -> Operators | None:
         update_passes=passes(kernels, updates.kernels),
         small_update=small_updates(timeline, updates.kernels, carries),
         attention_us=None if between is None else per_step(between),
+        gradient_sums=(sums(of[summing], None, steps), sums(of[summing], alone[summing], steps))
+        if summing.any()
+        else None,
     )
 
 

@@ -11,6 +11,9 @@ from advisor.facts.recording.limits import section
 from advisor.facts.step.start_gap import is_host_window
 from advisor.facts.step.times import StepTimes
 
+CUT_END = "incomplete: the collection ended in it"
+"""Why a last step is left out."""
+
 
 def without_warm_up(times: StepTimes, *, serves: bool = False) -> StepTimes:
     """Without a first step that is warm-up. What `serves` is often run once before it is measured: the pause behind
@@ -107,13 +110,14 @@ def without_cut_end(times: StepTimes) -> StepTimes:
     else:
         less = computing[-1] < ends["shorter_factor"] * np.nanmedian(computing[:-1])
         cut = less and times.time[-1] < ends["cut_factor"] * times.time[:-1].min()
-    return times.without(times.steps[-1:], "incomplete: the collection ended in it") if cut else times
+    return times.without(times.steps[-1:], CUT_END) if cut else times
 
 
 def without_cut_start(times: StepTimes, course: Course | None) -> StepTimes:
     """Without a first step that was running when the collection began: it has less than half of the kernels of each of
-    the others, which have about as many as each other, and is shorter than all of them. Where the last one has more by
-    what the first one lacks, rows are moved against the steps, and whole together."""
+    the others, which have about as many as each other, and is shorter than all of them. Of others that run the same
+    kernels step by step, one that lacks fewer is no whole one either. Where the last one has more by what the first one
+    lacks, rows are moved against the steps, and whole together."""
     ends = section("odd_ends")
     if course is None or not (course.marked and course.complete):
         return times
@@ -123,7 +127,8 @@ def without_cut_start(times: StepTimes, course: Course | None) -> StepTimes:
         return times
     first, rest = np.split(course.kernels[[place[step] for step in whole.steps]], [1])
     alike = np.ptp(rest) <= ends["again"] * (rest.min() - first[0])
-    few = first[0] < ends["shorter_factor"] * rest.min()
+    same = np.ptp(rest) <= section("start_gap")["same_share"] * rest.min()
+    few = first[0] < ends["cut_factor" if same else "shorter_factor"] * rest.min()
     cut = few and alike and whole.time[0] < ends["cut_factor"] * whole.time[1:].min()
     return times.without(times.steps[:1], "incomplete: the collection began in it") if cut else times
 
@@ -191,7 +196,7 @@ def without_open_end(times: dict[int, StepTimes]) -> dict[int, StepTimes]:
         return any(one.places.get(step, len(one.steps)) < len(one.steps) - 1 for one in times.values())
 
     return {
-        rank: one.without(one.steps[-1:], "incomplete: the collection ended in it")
+        rank: one.without(one.steps[-1:], CUT_END)
         if len(one.steps) >= section("odd_ends")["steps"] and goes_on(one.steps[-1]) and not _ends_as_others(one)
         else one
         for rank, one in times.items()

@@ -55,6 +55,16 @@ def test_copies_that_fill_the_idle_time_are_named(tmp_path: Path) -> None:
     assert found.role == "root_cause"
 
 
+def test_a_timeline_alone_names_copies_that_fill_the_idle_time(tmp_path: Path) -> None:
+    """Its own lanes tell kernels from copies: whose host waits for a copy, runs no other work."""
+    _rank(tmp_path, 0, 28_000)
+    for file in (*tmp_path.rglob("kernel_details.csv"), *tmp_path.rglob("step_trace_time.csv")):
+        file.unlink()
+    found = next(f for f in advise(tmp_path).findings if f.rule == "DATA027")
+    assert found.saving is not None and 21_000 < found.saving.us < 29_000
+    assert found.role == "root_cause"
+
+
 def test_a_copy_inside_an_idle_stretch_that_it_hardly_fills_is_no_cause(tmp_path: Path) -> None:
     """2 of 30 idle ms: the rest has another owner."""
     _rank(tmp_path, 0, 2_000)

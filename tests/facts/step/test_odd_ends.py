@@ -194,6 +194,9 @@ def test_a_first_step_that_the_collection_began_in_is_no_step(kernels: int, part
     few, others = int(part * kernels), [kernels] * count
     rows = _rows([60.0] + [100.0] * count, [30.0] + [60.0] * count)
     assert without_cut_start(rows, course([few, *others])).steps == rows.steps[1:]
+    most, unlike = int(0.7 * kernels), [kernels] * (count - 1) + [int(1.1 * kernels)]
+    assert without_cut_start(rows, course([most, *others])).steps == rows.steps[1:], "all others run the same kernels"
+    assert without_cut_start(rows, course([most, *unlike])).steps == rows.steps
     uneven = [kernels] * (count - 1) + [3 * kernels]
     for counts in ([*others, kernels], [few, *others[1:], 2 * kernels - few], [few, *uneven], [few, few, *others[1:]]):
         assert without_cut_start(rows, course(counts)).steps == rows.steps

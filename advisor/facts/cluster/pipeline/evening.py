@@ -22,6 +22,7 @@ from advisor.facts.cluster.pipeline.stages import (
     micro_batches,
     most_in_flight,
     reduce_work,
+    stages_in_order,
     stages_of,
 )
 from advisor.facts.cluster.replay import Change, corrections, gain, model
@@ -116,6 +117,10 @@ KINDS = (
     kind("pipeline.in_flight", "count", "run", "micro-batches that the first stage has handed on and not got back, at "
          "most; one forward, one backward has as many as stages (S31)",
          formula="largest number of sends begun − receives ended of a rank in the first stage", needs="kernels"),
+    kind("pipeline.stages_in_order", "count", "run", "stages of a pipeline at least, where ranks of it have no profile:"
+         " with one forward, one backward as many as a rank has micro-batches on the way, and those before it",
+         formula="largest over ranks of stage + (sends begun − receives ended of those with the next stage)",
+         needs="collectives"),
     kind("pipeline.order_saving_us", "us", "run", "what the step gains where each stage goes on with the next forward "
          "as one forward, one backward allows",
          formula="step − the schedule run with what each stage does besides waiting − 2 (m+p−1) transfers",
@@ -133,8 +138,14 @@ def measure(run: Run, facts: FactSet) -> Iterator[Fact]:
         return
     times = steady(run)
     micro = micro_batches(run)
+    deep = stages_in_order(run)
+    yield from fact("pipeline.stages_in_order", RUN, deep)
     if len(found) < 2:
-        yield from fact("pipeline.micro_batches", RUN, micro, *next(iter(times.values())).sources_of("computing"))
+        sources = next(iter(times.values())).sources_of("computing")
+        yield from fact("pipeline.micro_batches", RUN, micro, *sources)
+        if deep and micro and found[0].bubble is not None:
+            share = _unavoidable(deep, micro, [found[0].bubble], step)
+            yield from fact("pipeline.bubble_minimum_share", RUN, share, *sources)
         return
     sources = next(iter(times.values())).sources_of("computing")
     n = min(len(t.steps) for t in times.values())

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
+from itertools import pairwise
 
 import numpy as np
 
@@ -11,11 +12,11 @@ from advisor.facts.base import Reduction, Run, computed
 from advisor.facts.cluster.accounts import accounts
 from advisor.facts.cluster.meetings import build
 from advisor.facts.cluster.peers import kernel_speeds
-from advisor.facts.collectives.exchanges import EXCHANGES, POINT_TO_POINT, kind_of
+from advisor.facts.collectives.exchanges import EXCHANGES, POINT_TO_POINT, Exchanges, kind_of
 from advisor.facts.collectives.exposure import exposures, step_names
 from advisor.facts.collectives.inherent import link_rates
 from advisor.facts.collectives.parallelism import partition
-from advisor.facts.collectives.schedule import in_flight
+from advisor.facts.collectives.schedule import in_flight, most_under_way
 from advisor.facts.device.course import COURSE, Course
 from advisor.facts.operators.attention import backward_attentions
 from advisor.knowledge.measuring import limit
@@ -208,6 +209,29 @@ def most_in_flight(run: Run) -> int | None:
     chains = [c.chain for rank, c in run.each(COURSE).items() if c.chain is not None and layout.stage.get(rank) == 0]
     told = [] if is_interleaved(run) else [count for count in map(in_flight, chains) if count]
     return max(told, default=None)
+
+
+def stages_in_order(run: Run) -> int | None:
+    """As many stages as let a rank with a neighbour behind it have so many micro-batches on the way: with one forward,
+    one backward as many as it and the stages behind it are. What ranks without a profile hand over to, nobody else
+    tells. None where all ranks of the pipelines are at hand, and where no rank takes a gradient back before its last
+    forward: it may have any number on the way."""
+    exchanges, layout, most = run.each(EXCHANGES), partition(run), 0
+    if not layout.chains or all(rank in exchanges for chain in layout.chains for rank in chain):
+        return None
+    for chain in layout.chains:
+        for place, (rank, following) in enumerate(pairwise(chain)):
+            ex: Exchanges | None = exchanges.get(rank)
+            if ex is None or ex.scale > 1:
+                continue
+            pair = [set(layout.groups.get(group, ())) == {rank, following} for group in ex.groups]
+            mine, kinds = np.array(pair, bool)[ex.group], ex.kinds()
+            for step in range(len(ex.steps)):
+                onward, back = (mine & (ex.step == step) & (kinds == kind) for kind in ("send", "receive"))
+                under_way = most_under_way(ex.start_ns[onward] / 1000, ex.start_ns[back] / 1000 + ex.elapsed_us[back])
+                if under_way is not None and under_way < onward.sum():
+                    most = max(most, place + under_way)
+    return most or None
 
 
 def hops_us(run: Run) -> tuple[float, float]:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Collection, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -49,15 +49,16 @@ def conversion_of(kernels: Kernels, mine: Mask, neighbours: tuple[str, str] | No
     return Conversion(*(neighbours or ("", "")), _framework_share(kernels, us), _inside(kernels, us, mine))
 
 
-def told_by(rows: Collection[Inside], whole_us: float) -> Told:
+def told_by(rows: Iterable[Conversion | None], whole_us: float) -> Told:
     """The facts of what is inside of calls, for a type that takes `whole_us` over the profile on all ranks."""
-    if not whole_us or not rows:
+    found = [row.inside for row in rows if row is not None and row.inside is not None]
+    if not whole_us or not found:
         return {}
-    inside, drawing = sum(one.us for one in rows), sum(one.drawing_us for one in rows)
+    inside, drawing = sum(one.us for one in found), sum(one.drawing_us for one in found)
     return {
         "inside_share": inside / whole_us if inside else None,
         "drawing_share": drawing / whole_us if drawing else None,
-        "inside_calls": max(rows, key=lambda one: one.us).calls or None,
+        "inside_calls": max(found, key=lambda one: one.us).calls or None,
     }
 
 

@@ -49,6 +49,9 @@ def type_facts(
 
         time, count = mean(lambda row: row.total_us), mean(lambda row: row.count)
         whole = sum(row.whole_us for row in rows.values())
+        # what shapes tell is told by the ranks that recorded them, for all, which do the same
+        shaped = [row for rank, row in rows.items() if found[rank].tells_shapes] or list(rows.values())
+        shaped_us = sum(row.whole_us for row in shaped)
         best = max(rows, key=lambda rank: (rank in timed, bool(rows[rank].core), rows[rank].whole_us))
         alone = [scales[rank].per_step(rows[rank].alone_us) for rank in rows if rank in timed]
         exposed = sum(alone) / len(timed) if timed else None  # ranks with statistics only do not know
@@ -66,11 +69,12 @@ def type_facts(
             **_of_one(rows[best], category(rows[best], found[best].types)),
             **data_types.told_by([row.data_types for row in rows.values()]),
             **_longest(found, scales, rows),
-            **(_defects(rows.values(), time, whole) if whole else {}),
+            **conversions.told_by([row.converts for row in rows.values()], whole),
+            **_defects(shaped, time / shaped_us if shaped_us else 0.0, time),
             **_of_aicpu(found, scales, {rank: rows[rank] for rank in on_aicpu}, subject.ranks),
         }  # fmt: skip
         yield from _facts(subject, of_type, source, samples)
-        slow = _slow(rows.values(), time / whole) if whole else None
+        slow = _slow(shaped, time / shaped_us if shaped_us else 0.0)
         if slow is not None:
             yield from _facts(subject, slow[0], source, slow[1])
 
@@ -109,19 +113,20 @@ def _longest(found: Mapping[int, Operators], scales: Mapping[int, Scale], rows: 
     return told
 
 
-def _defects(rows: Iterable[TypeRow], time: float, whole: float) -> Told:
-    """What of the type's time need not be; `time` is a step's, `whole` the profile's on all ranks, microseconds."""
-    rows = list(rows)
-    told: Told = conversions.told_by([r.converts.inside for r in rows if r.converts and r.converts.inside], whole)
+def _defects(rows: Sequence[TypeRow], scale: float, time: float) -> Told:
+    """What of the type's time need not be, as shapes tell. `scale` is what a microsecond over these rows' profiles is
+    per step; `time` is a step's, microseconds."""
+    told: Told = {}
+    if not scale:
+        return told
     if any(row.cube and row.data_types.known_us for row in rows):
-        told |= padding.told_by([row.padding for row in rows], whole, time)
-    told |= _unaligned([row.unaligned for row in rows if row.unaligned], time / whole)
-    told |= _patches([row.patches for row in rows if row.patches], time / whole)
-    return told | _backward([row.backward for row in rows if row.backward], time / whole)
+        told |= padding.told_by([row.padding for row in rows], time / scale, time)
+    told |= _unaligned([row.unaligned for row in rows if row.unaligned], scale)
+    told |= _patches([row.patches for row in rows if row.patches], scale)
+    return told | _backward([row.backward for row in rows if row.backward], scale)
 
 
 def _unaligned(found: Sequence[UnalignedRows], scale: float) -> Told:
-    """`scale` is what a microsecond over the profile is per step, as below."""
     if not found:
         return {}
     odd = max(found, key=lambda one: one.us)
@@ -132,10 +137,10 @@ def _unaligned(found: Sequence[UnalignedRows], scale: float) -> Told:
     }  # fmt: skip
 
 
-def _slow(rows: Iterable[TypeRow], scale: float) -> tuple[Told, int] | None:
-    """Calls that take longer than their shapes let expect, and how many they are."""
+def _slow(rows: Sequence[TypeRow], scale: float) -> tuple[Told, int] | None:
+    """Calls that take longer than their shapes let expect, and how many they are; `scale` as of `_defects`."""
     found = [row.slow for row in rows if row.slow]
-    if not found:
+    if not found or not scale:
         return None
     worst = max(found, key=lambda case: case.excess_us)
     return {

@@ -40,7 +40,7 @@ def _part(case: Case) -> float:
 
 
 def told_by(rows: Collection[Padding], whole_us: float, step_us: float) -> Told:
-    """The facts of a type that takes `whole_us` over the profile on all ranks, `step_us` a step."""
+    """The facts of a type that takes `whole_us` over the profile on these ranks, `step_us` a step."""
     share = sum(row.us for row in rows) / whole_us
     most = max(rows, key=lambda row: row.us)
     return {
