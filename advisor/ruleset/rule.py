@@ -97,6 +97,8 @@ class SavingSpec:
     """What of it is idle time on the typical rank, where that is not all of it."""
     most: Expr | None = None
     """More than this it cannot come to."""
+    stays: Expr | None = None
+    """What it still gives once whatever some ranks or links alone do worse is repaired."""
     once: Expr | None = None
     """What one step alone loses in this way, per step of the run: an event, told once where it is most of `us`."""
     everyone: bool = False
@@ -188,7 +190,7 @@ class Rule:
         asked = self.saving
         saving: tuple[Expr | None, ...] = ()
         if asked is not None:
-            saving = asked.us, asked.step, asked.lost, asked.error, asked.idle, asked.most, asked.once
+            saving = asked.us, asked.step, asked.lost, asked.error, asked.idle, asked.most, asked.stays, asked.once
         yield from (expr for expr in (self.severity.by, self.impact, *saving) if expr is not None)
         for use in self.remedies:
             yield from use.values.values()

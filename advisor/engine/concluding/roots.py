@@ -14,7 +14,7 @@ from dataclasses import replace
 from typing import Any, TypeVar
 
 from advisor.engine.concluding.gathered import Members, gathered_in_one, origin_of, with_others_owned
-from advisor.engine.concluding.remainders import remainder
+from advisor.engine.concluding.remainders import remainder, stays_beside
 from advisor.engine.concluding.suspected import is_suspect, suspected
 from advisor.knowledge.savings import unowned_part
 from advisor.model import Confidence, Direction, Finding, Remedy, Role, Severity, Subject
@@ -226,6 +226,7 @@ def assign_roles(
                 fits = i != j and i not in causes[j] and ordered[j].rule not in owned and _outweighs(cause, ordered[j])
                 fits = fits and (cause.rule, ordered[j].rule) not in strangers
                 fits = fits and not _stands_alone(cause, ordered[j], kinds.get(ordered[j].rule, "cause"))
+                fits = fits and not (kinds.get(ordered[j].rule) == "cause" and stays_beside(cause, ordered[j]))
                 if fits and not _reaches(causes, i, j):
                     causes[j][i] = None
                     effects[i].append(j)

@@ -6,7 +6,7 @@ communication than its peers: the others wait for it. What it has more of is why
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
@@ -18,7 +18,8 @@ from advisor.facts.cluster.accounts import PARTS, Accounts, accounts
 from advisor.facts.cluster.peers import excess, kernel_speeds, others_median, spread, typical, usual_slowness, weight
 from advisor.facts.collectives.parallelism import partition
 from advisor.facts.device.course import COURSE
-from advisor.facts.host.pace import slow_hosts
+from advisor.facts.host.owners import COVERS
+from advisor.facts.host.pace import CALLS, slow_as_all, slow_hosts
 from advisor.facts.host.timeline import IDLE
 from advisor.facts.operators.kinds import is_attention, is_matrix_product
 from advisor.knowledge.measuring import limit
@@ -108,8 +109,18 @@ def latenesses(run: Run) -> dict[int, Lateness]:
                     entry = other
             if entry is not None:
                 found[rank] = entry
-    slow = slow_hosts(run)
+    slow = slow_hosts(run).keys() | slow_as_all(run.each(CALLS), _doing(run, found))
     return {rank: _by_host(entry) if rank in slow else entry for rank, entry in sorted(found.items())}
+
+
+def _doing(run: Run, late: Mapping[int, Lateness]) -> dict[int, str]:
+    """rank -> what its host does during most of what it is late by before its first kernel, in each step."""
+    idles, found = run.each(IDLE), {}
+    for rank, entry in late.items():
+        for one in idles[rank].owners if entry.parts.get("data", 0.0) > 0 and rank in idles else ():
+            if np.isfinite(one.us).any() and float(np.nanmedian(one.us)) >= COVERS * entry.parts["data"]:
+                found[rank] = one.name
+    return found
 
 
 def _by_host(entry: Lateness) -> Lateness:

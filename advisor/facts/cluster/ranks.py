@@ -357,7 +357,8 @@ def _owner(facts: FactSet, entry: Lateness, subject: Subject) -> Value | None:
     over = COVERS * max(entry.parts.get(part, 0.0) for part in ("data", "host"))
     loading = facts.number("timeline.loader_idle_us", subject)
     stretches = facts.number("timeline.long_gap_us", subject) or 0.0
-    told = loading is not None and loading < over <= stretches
+    # a host that takes longer for all it does takes longer for this as well
+    told = loading is not None and loading < over <= stretches and not entry.lead_us
     return facts.value("timeline.gap_owner", subject) if told else None
 
 

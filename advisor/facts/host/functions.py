@@ -39,6 +39,14 @@ KINDS = (
         needs="trace",
     ),
     kind(
+        "timeline.gap_owner_least_us",
+        "us",
+        "run",
+        "the same of the rank where it has least of them: what no slow host explains",
+        formula="lowest over ranks",
+        needs="trace",
+    ),
+    kind(
         "timeline.gap_owner_waits_us",
         "us",
         "run",
@@ -183,6 +191,7 @@ def owner_facts(
         often.append((whole[-1], float((us >= section("idle_places")["alike"] * us.mean()).mean())))
     if sum(whole) > 0:
         yield from fact("timeline.gap_owner_us", RUN, float(np.mean(whole)), *sources, samples=len(whole))
+        yield from fact("timeline.gap_owner_least_us", RUN, min(whole), *sources, samples=len(whole))
         yield from fact("timeline.gap_owner_waits_us", RUN, float(np.mean(waits)), *sources, samples=len(waits))
         yield from fact("timeline.gap_owner_steps_share", RUN, max(often)[1], *sources, samples=len(often))
 

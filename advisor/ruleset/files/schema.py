@@ -175,6 +175,11 @@ class SavingModel(Model):
     most: Expression | None = Field(
         None, description="microseconds that it cannot exceed, however far the estimate is off: its range ends there"
     )
+    stays: Expression | None = Field(
+        None,
+        description="microseconds that it still gives once whatever some ranks or links alone do worse is repaired: a "
+        "cause that all ranks have stays a cause beside these, where that is worth telling",
+    )
     once: Expression | None = Field(
         None,
         description="microseconds per step of the run that one step alone loses in this way: where they are most of "

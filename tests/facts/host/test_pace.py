@@ -9,7 +9,7 @@ import pytest
 
 from advisor.facts.cluster.lateness import Lateness, _by_host
 from advisor.facts.cluster.ranks import _launch_gap
-from advisor.facts.host.pace import Calls, _paces, slower_alike
+from advisor.facts.host.pace import Calls, _paces, slow_as_all, slower_alike
 
 USUAL = {("Python", f"aten::op{i}"): 20.0 + i for i in range(8)}
 
@@ -37,6 +37,26 @@ def test_a_wait_that_grows_as_all_calls_do_is_the_hosts(pace: float, loader_us: 
     assert list(found) == ([2] if slow else [])
     if slow:
         assert found[2] == pytest.approx(pace, rel=0.03)
+
+
+@pytest.mark.parametrize(
+    ("pace", "planning_us", "slow"),
+    [
+        (3.5, 15_800.0, True),  # all that this host does takes 3.5 times as long, its scheduler as well
+        (3.5, 60_000.0, False),  # the scheduler has more to do there, whatever the host
+        (3.5, 4600.0, False),  # the scheduler takes no longer than elsewhere
+        (1.1, 15_800.0, False),  # the host is as fast as the others: it does other work
+    ],
+)
+def test_the_same_work_on_a_slow_host_is_no_other_work(pace: float, planning_us: float, slow: bool) -> None:
+    """All ranks run the same scheduler before a step: on a slow CPU it takes as much longer as every other call."""
+    name = "engine: schedule"
+    usual = {rank: calls(1.0, None) for rank in (0, 1, 3)}
+    ranks = {2: calls(pace, None), **usual}
+    for rank, one in ranks.items():
+        ranks[rank] = Calls({**one.mean_us, ("host", name): planning_us if rank == 2 else 4500.0}, None)
+    assert slow_as_all(ranks, {2: name}) == ({2} if slow else set())
+    assert slow_as_all(ranks, {2: "a call that no peer makes"}) == set()
 
 
 def test_a_slow_host_is_late_before_its_first_kernel_as_well() -> None:
