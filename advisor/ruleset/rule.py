@@ -105,7 +105,7 @@ class SavingSpec:
     """Whole steps are compared: all ranks gain it, whichever is late."""
 
 
-REMOVES = ("compute", "host", "data", "late", "links", "stages", "recomputing", "beside", "segments")
+REMOVES = ("compute", "host", "data", "late", "links", "stages", "recomputing", "beside", "segments", "speed")
 """What a replay of the step can put right: the subject's ranks have their computation, the gaps between their kernels
 or their wait for data, or whichever of them makes them late, at their peers' median; its links the usual bandwidth;
 all stages the same work; stages that recompute no more of it than others; a stage no more beside its layers than

@@ -58,6 +58,8 @@ def merge(
         key: tuple[Any, ...] = (finding.verdict, finding.subject.kind, finding.subject.id)
         if _removes(finding) == "stages":
             key = (finding.verdict, finding.subject.kind)
+        elif _removes(finding) == "speed":  # a slow card is its own, whatever work it has in common with others
+            key = (*key, "speed")
         elif _removes(finding) and finding.subject in alike:
             # those as late that break no rule of their own belong to it: repaired without them, nothing is won
             finding = replace(finding, subject=replace(finding.subject, ranks=alike[finding.subject]))

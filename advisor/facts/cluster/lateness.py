@@ -28,6 +28,8 @@ APART, NOISE = limit("lateness", "apart"), limit("lateness", "noise")
 """A stage is slow as a whole where all its ranks are slower by this many times what ranks of a stage usually differ."""
 ALIKE = limit("lateness", "alike")
 """Ranks whose lateness differs by more than this factor are not late from one thing."""
+UNLIKE = limit("lateness", "unlike")
+"""Products against everything else: cards on which these differ by this factor are not slow in one way."""
 
 SEVERAL = int(limit("lateness", "several"))
 """Fewer long waits for data are no bursts."""
@@ -325,6 +327,23 @@ def speed_of(run: Run, rank: int, others: list[int], chosen: Callable[[str], boo
     told = [pair for name, pair in _same_calls(run, rank, others).items() if chosen(name)]
     usual = sum(pair[1] for pair in told)
     return sum(pair[0] for pair in told) / usual if usual > 0 else None
+
+
+def unlike_ways(
+    run: Run, group: Sequence[int], others: Sequence[int], is_other: Callable[[str], bool], most: int = 3
+) -> str | None:
+    """By which operator types each of these ranks is longer than the others, where that is not the same for all of
+    them: one has slow cores, another slow memory, which types show that are no products. None where they are slow
+    alike, or where nothing tells."""
+    leans = []
+    for rank in group:
+        product, rest = (speed_of(run, rank, list(others), chosen) for chosen in (is_matrix_product, is_other))
+        if not product or not rest:
+            return None
+        leans.append(rest / product)
+    if max(leans) < UNLIKE * min(leans):
+        return None
+    return "; ".join(f"rank {rank}: {', '.join(slow_operators(run, rank, list(others), most))}" for rank in group)
 
 
 def masked_us(run: Run, rank: int, others: Sequence[int]) -> float:

@@ -20,9 +20,12 @@ from advisor.facts.cluster.lateness import (
     slow_operators,
     speed_of,
     type_speeds,
+    unlike_ways,
 )
 from advisor.facts.cluster.peers import excess, kernel_speeds
+from advisor.facts.cluster.replay import slow_besides
 from advisor.facts.cluster.steps.turns import behind_idle_us
+from advisor.facts.cluster.whatif import Cure, joint_saving
 from advisor.facts.collectives.exchanges import EXCHANGES
 from advisor.facts.collectives.parallelism import partition
 from advisor.facts.collectives.workmates import uncompared, waits_for_nobody
@@ -126,6 +129,12 @@ KINDS = (
          formula="Σ operations by shapes ÷ steps", needs="kernels"),
     kind("rank.extra_work_us", "us", "rank", "computation that its peers do not have: more calls, or other shapes",
          formula="Σ (own calls − peers' median calls) × time a call, over type and shapes", needs="kernels"),
+    kind("rank.card_excess_us", "us", "rank", "what a rank that has more work computes longer because its card is slow "
+         "as well", formula="computing × (1 − 1 ÷ rank.kernel_speed_ratio), where all types take longer alike",
+         needs="kernels"),
+    kind("rank.card_saving_us", "us", "rank", "what the step gains where that card is as fast as the others and keeps "
+         "its work", needs="kernels"),
+    kind("rank.card_saving_share", "ratio", "rank", "the same as a share of the step", needs="kernels"),
     kind("rank.fetching_us", "us", "rank", "time per step in which only GetNext runs, waiting for data",
          needs="kernels"),
     kind("rank.work_idle_us", "us", "rank", "idle time between kernels that its peers lack, part of its lateness",
@@ -136,6 +145,10 @@ KINDS = (
          needs="kernels"),
     kind("rank.alike_ranks", "text", "rank", "the ranks late from the same part by about as much and about as often: "
          "one cause", needs=_NEEDS),
+    kind("rank.alike_apart", "text", "rank", "the operator types that each of these ranks takes longer for, where they "
+         "compute longer in unlike ways",
+         formula="where the slowness of all but products and attention ÷ that of products differs by "
+                 "knowledge_base/measuring.yaml, lateness.unlike", needs="kernels"),
     kind("rank.alike", "list", "rank", "the same ranks, one by one", needs=_NEEDS),
     kind("rank.alike_count", "count", "rank", "how many these are, itself among them", needs=_NEEDS),
     kind("rank.alike_least_us", "us", "rank", "what the one of these that is late least has more than its peers of the "
@@ -231,6 +244,11 @@ def measure(run: Run, facts: FactSet) -> Iterator[Fact]:
             # with less to do than its peers it has nothing that they do not have
             yield from fact("rank.extra_work_us", subject, max(more, 0.0), *sources)
             yield from fact("rank.extra_operators", subject, where or None, *sources)
+            if rank in slow_besides(run):
+                own, gained = float(np.nanmedian(balance.compute[row])), joint_saving(run, [Cure("speed", subject)])
+                yield from fact("rank.card_excess_us", subject, own * (1 - 1 / slow_besides(run)[rank]), *sources)
+                yield from fact("rank.card_saving_us", subject, gained, *sources)
+                yield from fact("rank.card_saving_share", subject, gained and gained / step_us, *sources)
             if entry.work_idle_us:
                 yield from fact("rank.work_idle_us", subject, entry.work_idle_us, *sources, samples=n)
                 yield from fact("rank.work_idle_share", subject, entry.work_idle_us / step_us, *sources, samples=n)
@@ -239,6 +257,9 @@ def measure(run: Run, facts: FactSet) -> Iterator[Fact]:
             gain, basis = gains[group]
             alike_work = layout.is_told or entry.speed is not None or not _neighbours(group, balance.ranks)
             yield from fact("rank.work_is_alike", subject, alike_work, *sources)
+            if len(group) > 1 and entry.cause == "compute":
+                others = [member for member in peers[layout.kin[rank]] if member not in group]
+                yield from fact("rank.alike_apart", subject, unlike_ways(run, group, others, _is_other), *sources)
             yield from fact("rank.alike_count", subject, len(group), *sources)
             yield from fact("rank.alike_ranks", subject, rank_list(group), *sources)
             pace = paced_together(run) if entry.cause == "data" else None
