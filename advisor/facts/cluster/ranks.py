@@ -213,7 +213,8 @@ def measure(run: Run, facts: FactSet) -> Iterator[Fact]:
             yield from fact("rank.late_owner", subject, _owner(facts, entry, subject), *sources)
         yield from fact("rank.across_stages", subject, entry.across, *sources)
         if entry.late_us > 0 and not entry.across:
-            yield from fact("rank.uncompared_peers", subject, uncompared(run, rank, set(balance.ranks)), *sources)
+            unknown = uncompared(run, [rank], set(balance.ranks))
+            yield from fact("rank.uncompared_peers", subject, None if unknown is None else len(unknown), *sources)
         if entry.late_us > 0:
             yield from fact("rank.is_last", subject, waits_for_nobody(run, rank), *sources)
         if entry.late_us > 0 and cause == "data":
