@@ -80,6 +80,9 @@ KINDS = (
          "waiting for ranks that are late because their devices idle longer, share of the step, mean over the ranks",
          formula="per stage: lateness of the latest of them × ranks that are not late; sum ÷ ranks; or the same of the "
                  "last rank of each step, mean over the steps: the larger", needs=_NEEDS),
+    kind("lateness.last_gap_us", "us", "run",
+         "idle time between kernels, per step, of the rank that others wait for longest, where it computes longer",
+         formula="rank.launch_gap_us of the rank with the largest rank.lateness_us", needs=_NEEDS),
     kind("rank.late_cause", "text", "rank",
          "what it has more of than its peers: compute, data, host, idle where no table tells data from host, loop "
          "where it idles before its step and the files refute a wait for data, unknown, or none where nobody waits",
@@ -189,6 +192,7 @@ def measure(run: Run, facts: FactSet) -> Iterator[Fact]:
     idling = _idling(balance, peers)
     behind_idle = max(_behind_idle(late, peers), behind_idle_us(balance, peers))
     yield from fact("communication.behind_idle_share", RUN, behind_idle / step_us)
+    yield from fact("lateness.last_gap_us", RUN, _gap_of_last(balance, late), samples=len(balance.steps))
     for row, rank in enumerate(balance.ranks):
         subject = Subject("rank", str(rank), (rank,))
         sources = balance.sources.get(rank, ())
@@ -309,6 +313,15 @@ def _launch_gap(balance: Accounts, row: int, entry: Lateness | None) -> float:
     if entry is not None and entry.lead_us > 0:
         idle = idle + np.nan_to_num(balance.data[row])
     return float(np.nanmedian(idle))
+
+
+def _gap_of_last(balance: Accounts, late: Mapping[int, Lateness]) -> float | None:
+    """What the rank that others wait for longest idles between kernels in a usual step, where it computes longest; of
+    one whose host is late that is its own matter."""
+    last = max((e for e in late.values() if e.late_us > 0), key=lambda e: e.late_us, default=None)
+    if last is None or last.cause != "compute" or balance.told_as("host") != "host":
+        return None
+    return _launch_gap(balance, balance.ranks.index(last.rank), last)
 
 
 def _is_other(name: str) -> bool:

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from advisor.facts.cluster.lateness import Lateness, _by_host
-from advisor.facts.cluster.ranks import _launch_gap
+from advisor.facts.cluster.ranks import _gap_of_last, _launch_gap
 from advisor.facts.host.pace import Calls, _paces, slow_as_all, slower_alike
 
 USUAL = {("Python", f"aten::op{i}"): 20.0 + i for i in range(8)}
@@ -74,3 +74,16 @@ def test_a_rank_idles_no_less_than_it_idles_more_than_its_peers(lead_us: float, 
     balance = SimpleNamespace(host=np.full((1, 3), 250.0), data=np.full((1, 3), 5650.0))
     entry = Lateness(0, {"host": 60.0 + lead_us}, 60.0 + lead_us, None, 1.0, None, lead_us=lead_us)
     assert _launch_gap(balance, 0, entry) == pytest.approx(gap_us) and gap_us >= entry.parts["host"]  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize(("part", "gap_us"), [("compute", 5400.0), ("host", None)])
+def test_the_rank_that_all_wait_for_tells_what_launching_costs_the_step(part: str, gap_us: float | None) -> None:
+    """Where a slow card makes its peers wait, their hosts run ahead meanwhile: its own idle time is the step's. One
+    that is late for its host has a finding of its own."""
+    parts = np.array([[3600.0] * 3, [5400.0] * 3])
+    balance = SimpleNamespace(ranks=[0, 2], host=parts, data=np.zeros((2, 3)), told_as=lambda name: name)
+    late = {
+        0: Lateness(0, {"compute": -10.0}, -10.0, 0.0, 0.0, None),
+        2: Lateness(2, {part: 2600.0}, 2600.0, -2600.0, 1.0, None),
+    }
+    assert _gap_of_last(balance, late) == gap_us  # type: ignore[arg-type]
