@@ -97,13 +97,15 @@ class SavingSpec:
     """What of it is idle time on the typical rank, where that is not all of it."""
     most: Expr | None = None
     """More than this it cannot come to."""
+    stays: Expr | None = None
+    """What it still gives once whatever some ranks or links alone do worse is repaired."""
     once: Expr | None = None
     """What one step alone loses in this way, per step of the run: an event, told once where it is most of `us`."""
     everyone: bool = False
     """Whole steps are compared: all ranks gain it, whichever is late."""
 
 
-REMOVES = ("compute", "host", "data", "late", "links", "stages", "recomputing", "beside", "segments")
+REMOVES = ("compute", "host", "data", "late", "links", "stages", "recomputing", "beside", "segments", "speed")
 """What a replay of the step can put right: the subject's ranks have their computation, the gaps between their kernels
 or their wait for data, or whichever of them makes them late, at their peers' median; its links the usual bandwidth;
 all stages the same work; stages that recompute no more of it than others; a stage no more beside its layers than
@@ -188,7 +190,7 @@ class Rule:
         asked = self.saving
         saving: tuple[Expr | None, ...] = ()
         if asked is not None:
-            saving = asked.us, asked.step, asked.lost, asked.error, asked.idle, asked.most, asked.once
+            saving = asked.us, asked.step, asked.lost, asked.error, asked.idle, asked.most, asked.stays, asked.once
         yield from (expr for expr in (self.severity.by, self.impact, *saving) if expr is not None)
         for use in self.remedies:
             yield from use.values.values()

@@ -150,6 +150,7 @@ def _stake(rule: Rule, subject: Subject, scope: Scope, facts: FactSet) -> Saving
     error = _number(scope.value(rule.saving.error)) if rule.saving.error is not None else None
     idle = _number(scope.value(rule.saving.idle)) if rule.saving.idle is not None else None
     most = _number(scope.value(rule.saving.most)) if rule.saving.most is not None else None
+    stays = _number(scope.value(rule.saving.stays)) if rule.saving.stays is not None else None
     share, within = amount / step if step else None, min(idle or 0.0, amount)
     once = _number(scope.value(rule.saving.once)) if rule.saving.once is not None else None
     steps = int(facts.number("step.count", RUN) or 1)
@@ -157,7 +158,7 @@ def _stake(rule: Rule, subject: Subject, scope: Scope, facts: FactSet) -> Saving
     return Saving(
         amount, share, basis, removes=rule.saving.removes, kind=kind, lost_us=lost, error_share=error, idle_us=within,
         most_us=most, lone_step=str(facts.value("step.slow_steps", RUN) or "") if alone else "",
-        of_steps=steps if alone else 1,
+        of_steps=steps if alone else 1, stays_us=None if stays is None else min(max(stays, 0.0), amount),
     )  # fmt: skip
 
 

@@ -16,6 +16,7 @@ from advisor.basics.errors import UsageError
 from advisor.basics.scatter import error_of_median
 from advisor.engine.concluding.gathered import at_once, stages_of
 from advisor.engine.concluding.paced import kept_up, taken_back
+from advisor.engine.concluding.remainders import left_beside
 from advisor.facts.account.spending import USEFUL, spend
 from advisor.facts.base import FactSet, Run
 from advisor.facts.cluster.whatif import Cure, affordable, events, joint_saving, new_shares
@@ -163,7 +164,7 @@ class Gains:
             cures = [Cure(f.saving.removes, f.subject) for f in replayed if f.saving]
             together = self.replay(cures)
             gained = gained if together is None else together
-        added = [f for f in chosen if f not in replayed]
+        added = [left_beside(f, replayed) for f in chosen if f not in replayed]
         parts = _parts(added, self.ranks)
         computing = self._added([part for part in parts if part[0] == Direction.COMPUTATION.value])
         waiting = self._added([part for part in parts if part[0] != Direction.COMPUTATION.value])

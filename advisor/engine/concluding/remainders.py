@@ -2,6 +2,9 @@
 
 Like is compared with like: a symptom of the whole run states a part of the typical step, and so does what removing a
 cause gives. What one rank or one stage waits is time on another clock, and is not compared.
+
+A cause that all ranks have is no symptom of what some ranks or links do worse, where its rule knows that it stays when
+these do no worse than the others.
 """
 
 from __future__ import annotations
@@ -39,6 +42,30 @@ def remainder(symptom: Finding, causes: Sequence[Finding]) -> Remainder | None:
     if part <= unexplained_part() or (whole is not None and part * whole < materiality()[Severity.MEDIUM]):
         return None
     return Remainder(replace(_part_of(lost, part), basis=both("remainder.basis")), part > 1.0 - part)
+
+
+_OF_SOME = ("rank", "host", "link")
+
+
+def stays_beside(cause: Finding, other: Finding) -> bool:
+    """Whether the other finding, a cause as well, is worth telling by itself once this one is repaired."""
+    told = other.saving
+    if told is None or not told.stays_us or not told.us or not _is_of_some(cause):
+        return False
+    return told.share is not None and told.share * told.stays_us / told.us >= materiality()[Severity.MEDIUM]
+
+
+def left_beside(finding: Finding, repaired: Sequence[Finding]) -> Finding:
+    """The finding with what it gives where these are repaired as well."""
+    told = finding.saving
+    if told is None or told.stays_us is None or not any(_is_of_some(each) for each in repaired):
+        return finding
+    return replace(finding, saving=replace(told, us_per_step=min(told.us, told.stays_us)))
+
+
+def _is_of_some(cause: Finding) -> bool:
+    """Whether it is what some ranks or links alone do worse, and a replay puts that right."""
+    return cause.saving is not None and bool(cause.saving.removes) and cause.subject.kind in _OF_SOME
 
 
 def _lost(cause: Finding, symptom: Finding) -> Saving | None:

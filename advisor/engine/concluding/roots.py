@@ -14,7 +14,7 @@ from dataclasses import replace
 from typing import Any, TypeVar
 
 from advisor.engine.concluding.gathered import Members, gathered_in_one, origin_of, with_others_owned
-from advisor.engine.concluding.remainders import remainder
+from advisor.engine.concluding.remainders import remainder, stays_beside
 from advisor.engine.concluding.suspected import is_suspect, suspected
 from advisor.knowledge.savings import unowned_part
 from advisor.model import Confidence, Direction, Finding, Remedy, Role, Severity, Subject
@@ -58,6 +58,8 @@ def merge(
         key: tuple[Any, ...] = (finding.verdict, finding.subject.kind, finding.subject.id)
         if _removes(finding) == "stages":
             key = (finding.verdict, finding.subject.kind)
+        elif _removes(finding) == "speed":  # a slow card is its own, whatever work it has in common with others
+            key = (*key, "speed")
         elif _removes(finding) and finding.subject in alike:
             # those as late that break no rule of their own belong to it: repaired without them, nothing is won
             finding = replace(finding, subject=replace(finding.subject, ranks=alike[finding.subject]))
@@ -226,6 +228,7 @@ def assign_roles(
                 fits = i != j and i not in causes[j] and ordered[j].rule not in owned and _outweighs(cause, ordered[j])
                 fits = fits and (cause.rule, ordered[j].rule) not in strangers
                 fits = fits and not _stands_alone(cause, ordered[j], kinds.get(ordered[j].rule, "cause"))
+                fits = fits and not (kinds.get(ordered[j].rule) == "cause" and stays_beside(cause, ordered[j]))
                 if fits and not _reaches(causes, i, j):
                     causes[j][i] = None
                     effects[i].append(j)

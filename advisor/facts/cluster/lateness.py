@@ -6,7 +6,7 @@ communication than its peers: the others wait for it. What it has more of is why
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
@@ -18,7 +18,8 @@ from advisor.facts.cluster.accounts import PARTS, Accounts, accounts
 from advisor.facts.cluster.peers import excess, kernel_speeds, others_median, spread, typical, usual_slowness, weight
 from advisor.facts.collectives.parallelism import partition
 from advisor.facts.device.course import COURSE
-from advisor.facts.host.pace import slow_hosts
+from advisor.facts.host.owners import COVERS
+from advisor.facts.host.pace import CALLS, slow_as_all, slow_hosts
 from advisor.facts.host.timeline import IDLE
 from advisor.facts.operators.kinds import is_attention, is_matrix_product
 from advisor.knowledge.measuring import limit
@@ -27,6 +28,8 @@ APART, NOISE = limit("lateness", "apart"), limit("lateness", "noise")
 """A stage is slow as a whole where all its ranks are slower by this many times what ranks of a stage usually differ."""
 ALIKE = limit("lateness", "alike")
 """Ranks whose lateness differs by more than this factor are not late from one thing."""
+UNLIKE = limit("lateness", "unlike")
+"""Products against everything else: cards on which these differ by this factor are not slow in one way."""
 
 SEVERAL = int(limit("lateness", "several"))
 """Fewer long waits for data are no bursts."""
@@ -108,8 +111,18 @@ def latenesses(run: Run) -> dict[int, Lateness]:
                     entry = other
             if entry is not None:
                 found[rank] = entry
-    slow = slow_hosts(run)
+    slow = slow_hosts(run).keys() | slow_as_all(run.each(CALLS), _doing(run, found))
     return {rank: _by_host(entry) if rank in slow else entry for rank, entry in sorted(found.items())}
+
+
+def _doing(run: Run, late: Mapping[int, Lateness]) -> dict[int, str]:
+    """rank -> what its host does during most of what it is late by before its first kernel, in each step."""
+    idles, found = run.each(IDLE), {}
+    for rank, entry in late.items():
+        for one in idles[rank].owners if entry.parts.get("data", 0.0) > 0 and rank in idles else ():
+            if np.isfinite(one.us).any() and float(np.nanmedian(one.us)) >= COVERS * entry.parts["data"]:
+                found[rank] = one.name
+    return found
 
 
 def _by_host(entry: Lateness) -> Lateness:
@@ -314,6 +327,23 @@ def speed_of(run: Run, rank: int, others: list[int], chosen: Callable[[str], boo
     told = [pair for name, pair in _same_calls(run, rank, others).items() if chosen(name)]
     usual = sum(pair[1] for pair in told)
     return sum(pair[0] for pair in told) / usual if usual > 0 else None
+
+
+def unlike_ways(
+    run: Run, group: Sequence[int], others: Sequence[int], is_other: Callable[[str], bool], most: int = 3
+) -> str | None:
+    """By which operator types each of these ranks is longer than the others, where that is not the same for all of
+    them: one has slow cores, another slow memory, which types show that are no products. None where they are slow
+    alike, or where nothing tells."""
+    leans = []
+    for rank in group:
+        product, rest = (speed_of(run, rank, list(others), chosen) for chosen in (is_matrix_product, is_other))
+        if not product or not rest:
+            return None
+        leans.append(rest / product)
+    if max(leans) < UNLIKE * min(leans):
+        return None
+    return "; ".join(f"rank {rank}: {', '.join(slow_operators(run, rank, list(others), most))}" for rank in group)
 
 
 def masked_us(run: Run, rank: int, others: Sequence[int]) -> float:

@@ -20,9 +20,12 @@ from advisor.facts.cluster.lateness import (
     slow_operators,
     speed_of,
     type_speeds,
+    unlike_ways,
 )
 from advisor.facts.cluster.peers import excess, kernel_speeds
+from advisor.facts.cluster.replay import slow_besides
 from advisor.facts.cluster.steps.turns import behind_idle_us
+from advisor.facts.cluster.whatif import Cure, joint_saving
 from advisor.facts.collectives.exchanges import EXCHANGES
 from advisor.facts.collectives.parallelism import partition
 from advisor.facts.collectives.workmates import uncompared, waits_for_nobody
@@ -77,6 +80,9 @@ KINDS = (
          "waiting for ranks that are late because their devices idle longer, share of the step, mean over the ranks",
          formula="per stage: lateness of the latest of them × ranks that are not late; sum ÷ ranks; or the same of the "
                  "last rank of each step, mean over the steps: the larger", needs=_NEEDS),
+    kind("lateness.last_gap_us", "us", "run",
+         "idle time between kernels, per step, of the rank that others wait for longest, where it computes longer",
+         formula="rank.launch_gap_us of the rank with the largest rank.lateness_us", needs=_NEEDS),
     kind("rank.late_cause", "text", "rank",
          "what it has more of than its peers: compute, data, host, idle where no table tells data from host, loop "
          "where it idles before its step and the files refute a wait for data, unknown, or none where nobody waits",
@@ -126,6 +132,12 @@ KINDS = (
          formula="Σ operations by shapes ÷ steps", needs="kernels"),
     kind("rank.extra_work_us", "us", "rank", "computation that its peers do not have: more calls, or other shapes",
          formula="Σ (own calls − peers' median calls) × time a call, over type and shapes", needs="kernels"),
+    kind("rank.card_excess_us", "us", "rank", "what a rank that has more work computes longer because its card is slow "
+         "as well", formula="computing × (1 − 1 ÷ rank.kernel_speed_ratio), where all types take longer alike",
+         needs="kernels"),
+    kind("rank.card_saving_us", "us", "rank", "what the step gains where that card is as fast as the others and keeps "
+         "its work", needs="kernels"),
+    kind("rank.card_saving_share", "ratio", "rank", "the same as a share of the step", needs="kernels"),
     kind("rank.fetching_us", "us", "rank", "time per step in which only GetNext runs, waiting for data",
          needs="kernels"),
     kind("rank.work_idle_us", "us", "rank", "idle time between kernels that its peers lack, part of its lateness",
@@ -136,6 +148,10 @@ KINDS = (
          needs="kernels"),
     kind("rank.alike_ranks", "text", "rank", "the ranks late from the same part by about as much and about as often: "
          "one cause", needs=_NEEDS),
+    kind("rank.alike_apart", "text", "rank", "the operator types that each of these ranks takes longer for, where they "
+         "compute longer in unlike ways",
+         formula="where the slowness of all but products and attention ÷ that of products differs by "
+                 "knowledge_base/measuring.yaml, lateness.unlike", needs="kernels"),
     kind("rank.alike", "list", "rank", "the same ranks, one by one", needs=_NEEDS),
     kind("rank.alike_count", "count", "rank", "how many these are, itself among them", needs=_NEEDS),
     kind("rank.alike_least_us", "us", "rank", "what the one of these that is late least has more than its peers of the "
@@ -176,6 +192,7 @@ def measure(run: Run, facts: FactSet) -> Iterator[Fact]:
     idling = _idling(balance, peers)
     behind_idle = max(_behind_idle(late, peers), behind_idle_us(balance, peers))
     yield from fact("communication.behind_idle_share", RUN, behind_idle / step_us)
+    yield from fact("lateness.last_gap_us", RUN, _gap_of_last(balance, late), samples=len(balance.steps))
     for row, rank in enumerate(balance.ranks):
         subject = Subject("rank", str(rank), (rank,))
         sources = balance.sources.get(rank, ())
@@ -200,7 +217,8 @@ def measure(run: Run, facts: FactSet) -> Iterator[Fact]:
             yield from fact("rank.late_owner", subject, _owner(facts, entry, subject), *sources)
         yield from fact("rank.across_stages", subject, entry.across, *sources)
         if entry.late_us > 0 and not entry.across:
-            yield from fact("rank.uncompared_peers", subject, uncompared(run, rank, set(balance.ranks)), *sources)
+            unknown = uncompared(run, [rank], set(balance.ranks))
+            yield from fact("rank.uncompared_peers", subject, None if unknown is None else len(unknown), *sources)
         if entry.late_us > 0:
             yield from fact("rank.is_last", subject, waits_for_nobody(run, rank), *sources)
         if entry.late_us > 0 and cause == "data":
@@ -231,6 +249,11 @@ def measure(run: Run, facts: FactSet) -> Iterator[Fact]:
             # with less to do than its peers it has nothing that they do not have
             yield from fact("rank.extra_work_us", subject, max(more, 0.0), *sources)
             yield from fact("rank.extra_operators", subject, where or None, *sources)
+            if rank in slow_besides(run):
+                own, gained = float(np.nanmedian(balance.compute[row])), joint_saving(run, [Cure("speed", subject)])
+                yield from fact("rank.card_excess_us", subject, own * (1 - 1 / slow_besides(run)[rank]), *sources)
+                yield from fact("rank.card_saving_us", subject, gained, *sources)
+                yield from fact("rank.card_saving_share", subject, gained and gained / step_us, *sources)
             if entry.work_idle_us:
                 yield from fact("rank.work_idle_us", subject, entry.work_idle_us, *sources, samples=n)
                 yield from fact("rank.work_idle_share", subject, entry.work_idle_us / step_us, *sources, samples=n)
@@ -239,6 +262,9 @@ def measure(run: Run, facts: FactSet) -> Iterator[Fact]:
             gain, basis = gains[group]
             alike_work = layout.is_told or entry.speed is not None or not _neighbours(group, balance.ranks)
             yield from fact("rank.work_is_alike", subject, alike_work, *sources)
+            if len(group) > 1 and entry.cause == "compute":
+                others = [member for member in peers[layout.kin[rank]] if member not in group]
+                yield from fact("rank.alike_apart", subject, unlike_ways(run, group, others, _is_other), *sources)
             yield from fact("rank.alike_count", subject, len(group), *sources)
             yield from fact("rank.alike_ranks", subject, rank_list(group), *sources)
             pace = paced_together(run) if entry.cause == "data" else None
@@ -287,6 +313,15 @@ def _launch_gap(balance: Accounts, row: int, entry: Lateness | None) -> float:
     if entry is not None and entry.lead_us > 0:
         idle = idle + np.nan_to_num(balance.data[row])
     return float(np.nanmedian(idle))
+
+
+def _gap_of_last(balance: Accounts, late: Mapping[int, Lateness]) -> float | None:
+    """What the rank that others wait for longest idles between kernels in a usual step, where it computes longest; of
+    one whose host is late that is its own matter."""
+    last = max((e for e in late.values() if e.late_us > 0), key=lambda e: e.late_us, default=None)
+    if last is None or last.cause != "compute" or balance.told_as("host") != "host":
+        return None
+    return _launch_gap(balance, balance.ranks.index(last.rank), last)
 
 
 def _is_other(name: str) -> bool:
@@ -357,7 +392,8 @@ def _owner(facts: FactSet, entry: Lateness, subject: Subject) -> Value | None:
     over = COVERS * max(entry.parts.get(part, 0.0) for part in ("data", "host"))
     loading = facts.number("timeline.loader_idle_us", subject)
     stretches = facts.number("timeline.long_gap_us", subject) or 0.0
-    told = loading is not None and loading < over <= stretches
+    # a host that takes longer for all it does takes longer for this as well
+    told = loading is not None and loading < over <= stretches and not entry.lead_us
     return facts.value("timeline.gap_owner", subject) if told else None
 
 

@@ -33,6 +33,10 @@ if TYPE_CHECKING:
 MOST_OF_IT = limit("replay", "most_of_it")
 """Part of a rank's longer computing from which on more work is what makes it longer."""
 
+EVEN, SLOWER = limit("lateness", "even"), limit("lateness", "slower")
+"""A card is slow where its most slowed types lose no more than EVEN times what its least slowed lose, and those take
+SLOWER times as long."""
+
 
 @dataclass
 class Change:
@@ -239,6 +243,21 @@ def has_more_work(run: Run, entry: Lateness) -> bool:
     return over > 0 and max(told) >= MOST_OF_IT * over
 
 
+@computed
+def slow_besides(run: Run) -> dict[int, float]:
+    """Ranks that have more work and, besides, take longer for what their peers do as well, by about as much in all
+    types: rank -> how many times as long. Less work does not make their cards faster."""
+    from advisor.facts.cluster.lateness import latenesses, type_speeds
+
+    found = {}
+    for rank, entry in latenesses(run).items():
+        if entry.cause == "compute" and entry.late_us > 0 and (entry.speed or 0.0) >= SLOWER:
+            low, high = type_speeds(run, rank, list(_members(run, rank))) or (1.0, 1.0)
+            if low >= SLOWER and high - 1 <= EVEN * (low - 1) and has_more_work(run, entry):
+                found[rank] = float(entry.speed or 1.0)
+    return found
+
+
 def _members(run: Run, rank: int) -> Sequence[int]:
     """The rank and its peers; nobody where it has none."""
     return next((members for members in partition(run).peers().values() if rank in members), [])
@@ -248,9 +267,10 @@ def _deal_out(
     run: Run, found: Model, members: Sequence[int], loaded: Sequence[int], changes: dict[int, Change]
 ) -> None:
     """Work that a rank does not do its peers do: those that have more than the mean hand the rest to those that have
-    less, each of which takes of it as far as the mean is."""
+    less, each of which takes of it as far as the mean is. What a slow card takes longer for it is no work."""
+    slow = slow_besides(run)
     chains = {r: found.chains[r] for r in members if r in found.chains}
-    own = {r: np.where(chain.computes, chain.working, 0.0) for r, chain in chains.items()}
+    own = {r: np.where(chain.computes, chain.working, 0.0) / slow.get(r, 1.0) for r, chain in chains.items()}
     mean = float(np.mean([work.sum() for work in own.values()]))
     lacking = {rank: mean - float(work.sum()) for rank, work in own.items() if work.sum() < mean}
     transfers = in_order(chains.values())
@@ -259,7 +279,7 @@ def _deal_out(
         over = float(own[rank].sum()) - mean
         if over <= 0:
             continue
-        factor = _evened(run, found, rank, loaded, over / float(own[rank].sum()))
+        factor = _evened(run, found, rank, loaded, over / float(own[rank].sum()), slow.get(rank, 1.0))
         changes[rank] = replace(changes[rank], compute=factor)
         gone, chain = own[rank] * (1 - np.broadcast_to(factor, len(own[rank]))), found.chains[rank]
         for taker, lacks in lacking.items():
@@ -281,10 +301,12 @@ def in_order(chains: Collection[Chain]) -> bool:
     return len({sequence(chain) for chain in chains}) <= 1
 
 
-def _evened(run: Run, found: Model, rank: int, late: Collection[int], share: float) -> float | Floats:
+def _evened(
+    run: Run, found: Model, rank: int, late: Collection[int], share: float, slowness: float = 1.0
+) -> float | Floats:
     """Factors on a rank's segments that take this share of its computing away where it has more of it than its peers: a
     slow card has more everywhere, a hot expert in its own layers. One factor for all where its peers run another
-    sequence of collectives, or have nowhere less."""
+    sequence of collectives, or have nowhere less. It is compared as if its card were `slowness` times as fast."""
     chain = found.chains[rank]
     others = [found.chains[r] for r in _members(run, rank) if r != rank and r not in late and r in found.chains]
     order = sequence(chain)
@@ -293,7 +315,7 @@ def _evened(run: Run, found: Model, rank: int, late: Collection[int], share: flo
     fair = [blocks(other, transfers) for other in others if sequence(other, transfers) == order]
     if not fair:
         return 1 - share
-    own = blocks(chain, transfers)
+    own = blocks(chain, transfers) / slowness
     over = np.maximum(own - np.median(np.array(fair), axis=0), 0.0)
     if over.sum() <= 0:
         return 1 - share

@@ -27,7 +27,7 @@ from advisor.facts.cluster.pipeline.evening import (
     together,
 )
 from advisor.facts.cluster.pipeline.recomputing import relieved_stages
-from advisor.facts.cluster.replay import Change, corrections, gain, model, play
+from advisor.facts.cluster.replay import Change, corrections, gain, model, play, slow_besides
 from advisor.facts.cluster.segments import uneven_segments
 from advisor.facts.collectives.link_speed import Link
 from advisor.model import Subject
@@ -68,7 +68,7 @@ def joint_saving(run: Run, cures: Sequence[Cure]) -> float | None:
     """Microseconds a step gains with all of these put right at once; None where nothing tells."""
     late, parts = _late(run, cures)
     links = _links(run, cures)
-    work = any(cure.removes in WORK for cure in cures)
+    work = any(cure.removes in (*WORK, "speed") for cure in cures)
     if late is None or (not late and not links and not work):
         return None
     found, prepared = model(run), _prepared(run, cures)
@@ -128,6 +128,10 @@ def _prepared(run: Run, cures: Sequence[Cure]) -> tuple[dict[int, Change], dict[
             return None
         for rank, change in mine.items():
             changes[rank] = changes[rank].beside(change) if rank in changes else change
+    for rank in {rank for cure in cures if cure.removes == "speed" for rank in cure.subject.ranks}:
+        if not (speed := slow_besides(run).get(rank)):
+            return None
+        changes[rank] = changes.get(rank, Change()).times(Change(1 / speed))
     if any(cure.removes == "segments" for cure in cures):
         # where each stretch gets its fair share of work, a slow card is slow by its kernels, not by what it had to do
         slow = {rank: kernel_speeds(run).get(rank, 1.0) for rank, part in parts.items() if part == "compute"}

@@ -7,7 +7,7 @@ of its own stage is certain without them, and so is who comes last: it waits for
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence, Set
 
 import numpy as np
 
@@ -81,14 +81,15 @@ def _of_stage(layout: Partition, stage: int, everyone: frozenset[int], size: int
     return frozenset(rank for rank in everyone if rank // size == stage)
 
 
-def uncompared(run: Run, rank: int, compared: set[int]) -> int | None:
-    """How many ranks do the same work and are not among those `compared`, nor seen to arrive before this rank; None
-    where nobody tells who does the same work."""
-    mates = workmates(run).get(rank)
-    if mates is None:
+def uncompared(run: Run, ranks: Sequence[int], compared: Set[int]) -> frozenset[int] | None:
+    """The ranks that do the same work as these and are not among those `compared`, nor seen to arrive before one of
+    these; None where nobody tells who does the same work."""
+    told = [workmates(run).get(rank) for rank in ranks]
+    known = [mates for mates in told if mates is not None]
+    if not known or len(known) < len(told):
         return None
-    others = mates - compared - {rank}
-    return len(others - _seen_before(run, rank)) if others else 0
+    others = frozenset[int]().union(*known) - compared - set(ranks)
+    return others - _seen_before(run, ranks) if others else others
 
 
 def waits_for_nobody(run: Run, rank: int) -> bool | None:
@@ -107,19 +108,20 @@ def waits_for_nobody(run: Run, rank: int) -> bool | None:
     return own <= (1 - CAME_LAST) * (own + caused) if caused > 0 else None
 
 
-def _seen_before(run: Run, rank: int) -> set[int]:
-    """Ranks that wait for this one in nearly all collectives that they have together."""
+def _seen_before(run: Run, ranks: Sequence[int]) -> set[int]:
+    """Ranks that wait for these in nearly all collectives that they have together."""
     caused: dict[int, float] = {}
     total: dict[int, float] = {}
     for joint in joints(run):
-        if rank not in joint.ranks:
+        mine = [joint.ranks.index(rank) for rank in ranks if rank in joint.ranks]
+        if not mine:
             continue
         wait = joint.wait_us
-        mine = joint.ranks.index(rank)
-        last = np.argmin(joint.elapsed_us, axis=1) == mine
+        own = wait[:, mine].min(axis=1)
+        last = np.isin(np.argmin(joint.elapsed_us, axis=1), mine)
         for column, other in enumerate(joint.ranks):
-            if other != rank:
-                ahead = wait[:, column] - wait[:, mine]
+            if other not in ranks:
+                ahead = wait[:, column] - own
                 caused[other] = caused.get(other, 0.0) + float(np.nansum(np.maximum(ahead[last], 0.0))) * joint.per_step
                 total[other] = total.get(other, 0.0) + float(np.nansum(np.abs(ahead))) * joint.per_step
     return {other for other, us in total.items() if us > 0 and caused[other] >= CAME_LAST * us}

@@ -18,6 +18,7 @@ from advisor.facts.host.owners import Owners
 from advisor.facts.host.pace import LOADER
 from advisor.facts.operators.coverage import scale
 from advisor.facts.recording.limits import section
+from advisor.facts.step.growth import FEW, ends_of, rises
 from advisor.model import RUN, Fact, Source
 from advisor.sources.streams.trace import Trace, waits_for_device
 
@@ -36,6 +37,23 @@ KINDS = (
         "what the one that owns most of the long stretches has of them a step, wherever they are",
         formula="mean over ranks of long idle stretches ∩ its host events, without those of shorter functions that own "
         "one of the ten longest",
+        needs="trace",
+    ),
+    kind(
+        "timeline.gap_owner_least_us",
+        "us",
+        "run",
+        "the same of the rank where it has least of them: what no slow host explains",
+        formula="lowest over ranks",
+        needs="trace",
+    ),
+    kind(
+        "timeline.gap_owner_growth_us",
+        "us",
+        "run",
+        "what it has of them a step beyond the first steps, where that grows from step to step",
+        formula="mean over steps − median of their first quarter, of the rank where it is most; 0 where order and "
+        "length have a rank correlation below knowledge_base/measuring.yaml, growth.steadily",
         needs="trace",
     ),
     kind(
@@ -167,7 +185,7 @@ def owner_facts(
 ) -> Iterator[Fact]:
     """What the owner has of long stretches, mean over ranks. `found` has each rank's steps and what those that own one
     of its longest have of them all."""
-    whole, waits, often = [], [], []
+    whole, waits, often, growth = [], [], [], [0.0]
     for rank, (steps, functions) in found.items():
         per = scale(run, rank, steps)
         part = float(per.chosen.sum()) / per.steps
@@ -180,9 +198,12 @@ def owner_facts(
         us = own.us[told]
         whole.append(part * float(us.mean()))
         waits.append(part * float(own.waits_us[told].mean()))
+        growth.append(part * max(float(us.mean()) - ends_of(us)[0], 0.0) if rises(us, FEW) else 0.0)
         often.append((whole[-1], float((us >= section("idle_places")["alike"] * us.mean()).mean())))
     if sum(whole) > 0:
         yield from fact("timeline.gap_owner_us", RUN, float(np.mean(whole)), *sources, samples=len(whole))
+        yield from fact("timeline.gap_owner_least_us", RUN, min(whole), *sources, samples=len(whole))
+        yield from fact("timeline.gap_owner_growth_us", RUN, max(growth), *sources, samples=len(whole))
         yield from fact("timeline.gap_owner_waits_us", RUN, float(np.mean(waits)), *sources, samples=len(waits))
         yield from fact("timeline.gap_owner_steps_share", RUN, max(often)[1], *sources, samples=len(often))
 

@@ -79,6 +79,24 @@ def slower_alike(calls: Mapping[int, Calls]) -> dict[int, float]:
     return slow
 
 
+def slow_as_all(calls: Mapping[int, Calls], doing: Mapping[int, str]) -> set[int]:
+    """Ranks whose host takes longer for all it does, and as much longer for what it is `doing` (rank -> the name of
+    the call) while their devices wait: it is no other work than their peers'."""
+    found = set()
+    for rank, pace in _paces(calls).items():
+        own = _of_name(calls[rank], doing.get(rank, ""))
+        others = [us for each in calls if each != rank and (us := _of_name(calls[each], doing.get(rank, ""))) > 0]
+        usual = float(np.median(others)) if others else 0.0
+        if pace >= SLOW and usual and SLOW * usual <= own <= BEYOND * pace * usual:
+            found.add(rank)
+    return found
+
+
+def _of_name(calls: Calls, name: str) -> float:
+    """Mean duration of the calls of this name in whichever process, microseconds; 0 where there are none."""
+    return max((us for (_, called), us in calls.mean_us.items() if called == name), default=0.0)
+
+
 def _paces(calls: Mapping[int, Calls]) -> dict[int, float]:
     """rank -> median over the names that its peers call as well of its own mean ÷ the median of theirs."""
     names = list(dict.fromkeys(name for one in calls.values() for name in one.mean_us))

@@ -67,9 +67,9 @@ KINDS = (
 )  # fmt: skip
 
 
-def rises(lengths: Floats) -> bool:
-    """Whether values grow from one to the next nearly always (Spearman's rank correlation)."""
-    if len(lengths) < FEWEST or not np.isfinite(lengths).all() or not np.ptp(lengths) > 0:
+def rises(lengths: Floats, fewest: int = FEWEST) -> bool:
+    """Whether so many values at least grow from one to the next nearly always (Spearman's rank correlation)."""
+    if len(lengths) < fewest or not np.isfinite(lengths).all() or not np.ptp(lengths) > 0:
         return False
     places = np.argsort(np.argsort(lengths, kind="stable"), kind="stable")
     return float(np.corrcoef(np.arange(len(lengths)), places)[0, 1]) >= STEADILY
@@ -127,7 +127,7 @@ def _speeds(courses: Sequence[Course], one: StepTimes, lengths: Floats) -> Itera
         yield from fact("step.pace_cost_us", RUN, max(cost, 0.0), *one.sources, samples=n)
 
 
-def _ends(values: Floats) -> tuple[float, float]:
+def ends_of(values: Floats) -> tuple[float, float]:
     """(median of the first quarter, median of the last)."""
     quarter = max(len(values) // 4, 1)
     return float(np.median(values[:quarter])), float(np.median(values[-quarter:]))
@@ -149,7 +149,7 @@ def measure(run: Run, facts: FactSet) -> Iterator[Fact]:
     if not seen and not rises(lengths):
         yield from fact("step.growth_share", RUN, 0.0, *times[0].sources, samples=n)
         return
-    first, last = _ends(lengths)
+    first, last = ends_of(lengths)
     yield from fact("step.growth_share", RUN, last / first - 1, *times[0].sources, samples=n)
     cost = max(float(lengths.mean()) - first, 0.0)
     yield from fact("step.growth_cost_us", RUN, cost, *times[0].sources, samples=n)
@@ -177,7 +177,7 @@ def _ratios(
         "computing": [computing[rank] for rank in ranks],
         "kernel": [pace for pace in paces if np.isfinite(pace).all()],
     }
-    ends = {name: [_ends(one) for one in values] for name, values in series.items()}
+    ends = {name: [ends_of(one) for one in values] for name, values in series.items()}
     return {
         name: float(np.median([last / first for first, last in pairs]))
         for name, pairs in ends.items()
@@ -188,11 +188,11 @@ def _ratios(
 def _of_one(rank: int, us: Floats, pace: Floats | None, cost_us: float, one: StepTimes) -> Iterator[Fact]:
     """The facts of the only rank that the steps grow by, from what it computes in each; none where its own kernels
     tell that it has more and more to compute."""
-    begun, ended = _ends(us)
+    begun, ended = ends_of(us)
     share = ended / begun - 1
     subject, n = Subject("rank", str(rank), (rank,)), len(us)
     if pace is not None and np.isfinite(pace).all():
-        slowly, slower = _ends(pace)
+        slowly, slower = ends_of(pace)
         if slower / slowly - 1 < MOST * share:
             return
         yield from fact("rank.growth_kernel_ratio", subject, slower / slowly, *one.sources, samples=n)
@@ -208,7 +208,7 @@ def growing(computing: Mapping[int, Floats], growth_us: float) -> tuple[float, l
     computation is not most of it and that of fewer than half of the ranks is, these make the steps longer."""
 
     def share_of(us: Floats) -> float:
-        begun, ended = _ends(us)
+        begun, ended = ends_of(us)
         return (ended - begun) / growth_us
 
     every = {rank: share_of(us) for rank, us in computing.items()}

@@ -156,7 +156,8 @@ def measure(run: Run, facts: FactSet) -> Iterator[Fact]:
             own = known[0].sources_of(phase)
             yield from fact(f"step.{name}_share", RUN, share, *own, samples=n)
             yield from fact(f"step.{name}_us", RUN, share * mean, *own, samples=n)
-    yield from fact("run.unlike_ranks", RUN, unlike_ranks(times, mean) or None, *sources)
+    others = {rank: each for rank, each in every.items() if rank not in times}
+    yield from fact("run.unlike_ranks", RUN, unlike_ranks(times, mean, others) or None, *sources)
     preparing = [p for t in times.values() if (p := _median(t.phases.get("preparing"))) is not None]
     yield from fact("step.preparing_us", RUN, float(np.median(preparing)) if preparing else None, *sources, samples=n)
     yield from fact("step.computing_includes_idle", RUN, any(t.computing_has_idle for t in times.values()), *sources)

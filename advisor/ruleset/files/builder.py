@@ -94,9 +94,11 @@ class _Builder:
             basis, removes = model.saving.basis.text(), model.saving.removes or ""
             bound = model.saving.most
             most = self._quantity(bound, ("saving", "most"), "us") if bound is not None else None
+            left = model.saving.stays
+            stays = self._quantity(left, ("saving", "stays"), "us") if left is not None else None
             event = model.saving.once
             once = self._quantity(event, ("saving", "once"), "us") if event is not None else None
-            told = (model.saving.kind, removes, lost, error, idle, most, once, model.saving.everyone)
+            told = (model.saving.kind, removes, lost, error, idle, most, stays, once, model.saving.everyone)
             saving = SavingSpec(us, basis, step, *told) if us is not None else None
         remedies = tuple(self._remedy(i) for i in range(len(model.remedies)))
         if not when:

@@ -151,12 +151,13 @@ class SavingModel(Model):
         "estimate", description="upper_bound: no more than this; at_stake: lost, and no cause is known yet"
     )
     removes: (
-        Literal["compute", "host", "data", "late", "links", "stages", "recomputing", "beside", "segments"] | None
+        Literal["compute", "host", "data", "late", "links", "stages", "recomputing", "beside", "segments", "speed"]
+        | None
     ) = Field(
         None,
         description="what a replay of the step puts right about the subject: its ranks' computation, gaps between "
         "kernels, wait for data, or whatever makes them late; its links' bandwidth; all stages' work; the work of all "
-        "ranks from one collective to the next",
+        "ranks from one collective to the next; the speed of the subject's cards, whatever work they have",
     )
     step: Expression | None = Field(None, description="length of that step; the run's step.time_us where absent")
     lost: Expression | None = Field(
@@ -174,6 +175,11 @@ class SavingModel(Model):
     )
     most: Expression | None = Field(
         None, description="microseconds that it cannot exceed, however far the estimate is off: its range ends there"
+    )
+    stays: Expression | None = Field(
+        None,
+        description="microseconds that it still gives once whatever some ranks or links alone do worse is repaired: a "
+        "cause that all ranks have stays a cause beside these, where that is worth telling",
     )
     once: Expression | None = Field(
         None,

@@ -258,3 +258,19 @@ def test_a_link_whose_ranks_wait_for_nobody_sets_the_pace_whoever_is_absent(
         for name, value in {part: 5, "communication.exposed_wait_share": wait}.items() if value is not None
     ])  # fmt: skip
     assert is_partial(load_rules(strict=False).by_id["COMM040"], Subject("link", "0-3", (0, 3)), facts) is rests
+
+
+@pytest.mark.parametrize(("waits", "rests"), [(0.01, False), (0.05, True), (0.3, True)])
+def test_a_stage_that_waits_as_its_schedule_needs_sets_the_pace(waits: float, rests: bool) -> None:
+    """A pipeline goes at its slowest stage's pace: that one waits for no other, at hand or not, beyond the bubble."""
+    rank = Subject("rank", "2", (2,))
+    facts = FactSet([Fact("run.missing_ranks", RUN, 2), Fact("rank.unneeded_wait_share", rank, waits)])
+    assert is_partial(load_rules(strict=False).by_id["CLUS010"], rank, facts) is rests
+
+
+@pytest.mark.parametrize(("unknown", "rests"), [(0, False), (1, True)])
+def test_a_host_for_which_ranks_with_cut_tables_wait_is_judged_in_full(unknown: int, rests: bool) -> None:
+    """A cut table takes a rank out of the comparison, not out of the collectives in which it is seen to wait."""
+    host = Subject("host", "node1", (4, 6, 7))
+    facts = FactSet([Fact("run.left_out_ranks", RUN, (2, 5)), Fact("host.uncompared_peers", host, unknown)])
+    assert is_partial(load_rules(strict=False).by_id["CLUS031"], host, facts) is rests

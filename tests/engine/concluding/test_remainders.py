@@ -8,6 +8,7 @@ import pytest
 from hypothesis import assume, given
 from hypothesis import strategies as st
 
+from advisor.engine.concluding.joint import tell_jointly
 from advisor.engine.concluding.roots import assign_roles
 from advisor.engine.concluding.summary import summarise
 from advisor.facts.base import FactSet
@@ -184,3 +185,41 @@ def test_idle_time_is_explained_by_the_idle_part_of_what_holds_the_device_up() -
         if role is Role.ROOT_CAUSE:
             left = found["COMM"].at_stake
             assert left is not None and left.share == pytest.approx(0.07)
+
+
+@pytest.mark.parametrize(
+    ("stays", "subject", "role"),
+    [
+        (
+            0.06,
+            Subject("rank", "2", (2,)),
+            Role.ROOT_CAUSE,
+        ),  # all ranks have it, and it stays
+        (0.001, Subject("rank", "2", (2,)), Role.SYMPTOM),  # next to nothing stays
+        (None, Subject("rank", "2", (2,)), Role.SYMPTOM),  # nothing tells what stays
+        (0.06, RUN, Role.SYMPTOM),  # the other cause is on all ranks as well
+    ],
+)
+def test_a_cause_of_all_ranks_is_no_symptom_of_one_ranks_cause(
+    stays: float | None, subject: Subject, role: Role
+) -> None:
+    """A slow host on one rank makes the device idle as well: the function in which all hosts are keeps its saving, and
+    what is promised of it after the slow host is what stays."""
+    own = replace(cause("RANK", 0.3), subject=subject, saving=replace(told(0.3), removes="host"))
+    common = replace(cause("HOST", 0.2), saving=replace(told(0.2), stays_us=None if stays is None else stays * STEP_US))
+    done = {f.rule: f for f in assign_roles([own, common], {"RANK": (("host", "any"),)}, KINDS)}["HOST"]
+    assert done.role == role
+    assert (done.saving is not None) == (role == Role.ROOT_CAUSE)
+
+
+def test_after_a_slow_rank_a_cause_of_all_ranks_gives_what_stays() -> None:
+    """Idle time of the typical rank may hold the slow one's part: together the two do not give it twice."""
+    slow = replace(
+        cause("RANK", 0.3), subject=Subject("rank", "2", (2,)), saving=replace(told(0.3), removes="host"), id="F1",
+        role=Role.ROOT_CAUSE,
+    )  # fmt: skip
+    common = replace(cause("HOST", 0.2), saving=replace(told(0.2), stays_us=6000.0), id="F2", role=Role.ROOT_CAUSE)
+    joint = tell_jointly([slow, common], facts(0.3, 0.3), None, STEP_US)
+    after = {f.rule: f.saving.after_others_us for f in joint.findings if f.saving}
+    assert after == {"RANK": pytest.approx(30_000.0), "HOST": pytest.approx(6000.0)}
+    assert joint.whatif is not None and joint.whatif.step_time_us["F2"] == pytest.approx(80_000.0)

@@ -210,3 +210,18 @@ def test_what_is_wrong_with_a_type_accounts_for_its_operator():
     by_rule = {f.rule: f.role for f in assign_roles(found, {"ROWS": (("hotspot", "same"),)}, kinds, types)}
     assert by_rule["LONG"] is Role.SYMPTOM
     assert {rule for rule, role in by_rule.items() if role is Role.ROOT_CAUSE} == {"ROWS", "ODD", "SORT"}
+
+
+def test_more_work_and_a_slow_card_on_one_rank_are_two_findings():
+    """Balancing the work leaves the card slow: each keeps its own saving and its own remedy."""
+    rank = Subject("rank", "2", (2,))
+    work, card = (
+        replace(
+            finding(rule, "slow-compute-rank", saving=us, subject=rank), saving=Saving(us, None, T, removes=removes)
+        )
+        for rule, us, removes in (("WORK", 11.0, "compute"), ("CARD", 14.0, "speed"))
+    )
+    merged = merge([work, card], origins={rank: (2, 5)})
+    assert {f.rule: (f.saving and f.saving.us, f.subject.ranks) for f in merged} == {
+        "WORK": (11.0, (2, 5)), "CARD": (14.0, (2,)),
+    }  # fmt: skip

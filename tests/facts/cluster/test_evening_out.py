@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from types import SimpleNamespace
 
 import numpy as np
@@ -75,6 +76,7 @@ def test_transfers_between_stages_hide_no_hot_expert(monkeypatch):
     from advisor.facts.cluster import replay
 
     monkeypatch.setattr(replay, "_members", lambda run, rank: range(4))
+    monkeypatch.setattr(replay, "slow_besides", lambda run: {})
     chains = {rank: chain(hot=rank == 0, received=rank) for rank in range(4)}
     found, own = SimpleNamespace(chains=chains), float(chains[0].busy[chains[0].computes].sum())
     share = ROUNDS * (HOT - USUAL) / own
@@ -94,6 +96,7 @@ def test_uneven_work_dealt_anew_is_the_mean_of_all(monkeypatch, taken):
     from advisor.facts.cluster import replay
 
     monkeypatch.setattr(replay, "_members", lambda run, rank: range(4))
+    monkeypatch.setattr(replay, "slow_besides", lambda run: {})
     chains = {rank: chain(rank < 2, (*taken, USUAL, USUAL)[rank]) for rank in range(4)}
     changes: dict[int, Change] = {0: Change(), 1: Change()}
     replay._deal_out(None, meeting(chains), range(4), (0, 1), changes)
@@ -107,3 +110,60 @@ def test_without_a_replay_uneven_work_gives_what_the_longest_has_above_the_mean(
     balance = SimpleNamespace(ranks=[0, 1, 2, 3], compute=np.array([[30.0], [10.0], [10.0], [10.0]]))
     assert _above_mean(balance, [0, 1, 2, 3], {0}) == 15.0
     assert _above_mean(balance, [1, 2, 3], {0}) == 0.0
+
+
+def test_balanced_work_leaves_a_slow_card_slow(monkeypatch):
+    """Hot experts on a slow card: dealt out, each rank has the same work, which that card takes longer for as before;
+    at its peers' speed as well, it takes as long as they do."""
+    from advisor.facts.cluster import replay
+
+    slowness = 1.3
+    monkeypatch.setattr(replay, "_members", lambda run, rank: range(4))
+    monkeypatch.setattr(replay, "slow_besides", lambda run: {0: slowness})
+    hot = chain(hot=True)
+    chains = {0: replace(hot, busy=np.where(hot.computes, slowness * hot.busy, hot.busy))}
+    chains |= {rank: chain(hot=False) for rank in range(1, 4)}
+    changes: dict[int, Change] = {0: Change()}
+    replay._deal_out(None, SimpleNamespace(chains=chains), range(4), (0,), changes)
+    work = {rank: float((one.busy * changes[rank].compute)[one.computes].sum()) for rank, one in chains.items()}
+    fair = ROUNDS * (2 * USUAL + (HOT - USUAL) / 4)
+    assert work == pytest.approx({0: slowness * fair, 1: fair, 2: fair, 3: fair})
+    both = changes[0].times(Change(1 / slowness))
+    assert float((chains[0].busy * both.compute)[chains[0].computes].sum()) == pytest.approx(fair)
+
+
+@pytest.mark.parametrize(
+    ("speed", "types", "more", "slow"),
+    [
+        (1.3, (1.27, 1.31), True, True),  # everything takes longer, and there is more of it
+        (1.3, (1.27, 1.31), False, False),  # the card alone: it is no second cause
+        (1.3, (1.0, 1.6), True, False),  # some types only: other work of equal shapes
+        (1.02, (1.01, 1.03), True, False),  # cards differ by as much
+    ],
+)
+def test_a_card_is_slow_besides_more_work(monkeypatch, speed, types, more, slow):
+    """Calls that its peers make as well take longer, all types by about as much."""
+    from advisor.facts.cluster import lateness, replay
+
+    entry = lateness.Lateness(2, {"compute": 24000.0}, 24000.0, -24000.0, 1.0, None, speed)
+    monkeypatch.setattr(lateness, "latenesses", lambda run: {2: entry})
+    monkeypatch.setattr(lateness, "type_speeds", lambda run, rank, others: types)
+    monkeypatch.setattr(replay, "_members", lambda run, rank: range(4))
+    monkeypatch.setattr(replay, "has_more_work", lambda run, entry: more)
+    assert replay.slow_besides.__wrapped__(SimpleNamespace()) == ({2: speed} if slow else {})
+
+
+@pytest.mark.parametrize(("products", "apart"), [({1: 1.02, 6: 1.34}, True), ({1: 1.3, 6: 1.34}, False)])
+def test_cards_slow_in_unlike_ways_are_told_one_by_one(monkeypatch, products, apart):
+    """Slow memory on one card and slow cores on another hold up the step together: the words of one fit not both."""
+    from advisor.facts.cluster import lateness
+
+    others = {1: 1.8, 6: 1.0} if apart else {1: 1.28, 6: 1.33}
+    speeds = {"MatMulV3": products, "Add": others}
+    monkeypatch.setattr(
+        lateness, "speed_of",
+        lambda run, rank, peers, chosen: next(by[rank] for name, by in speeds.items() if chosen(name)),
+    )  # fmt: skip
+    monkeypatch.setattr(lateness, "slow_operators", lambda run, rank, peers, most: (f"type of {rank}",))
+    told = lateness.unlike_ways(SimpleNamespace(), (1, 6), (0, 2), lambda name: name == "Add")
+    assert told == ("rank 1: type of 1; rank 6: type of 6" if apart else None)

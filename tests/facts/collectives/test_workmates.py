@@ -92,3 +92,15 @@ def test_what_runs_behind_the_last_wait_for_an_absent_rank(tmp_path: Path, frame
     behind, step = late.number("communication.behind_absent_us", RUN), late.number("step.time_us", RUN)
     assert behind is not None and step is not None and 0 < behind < 0.1 * step
     assert even.number("communication.behind_absent_us", RUN) is None
+
+
+@pytest.mark.parametrize(("slow", "accused"), [(2, True), (3, False)])
+def test_two_stages_of_four_tell_whether_one_of_them_sets_the_pace(tmp_path: Path, slow: int, accused: bool) -> None:
+    """Stages 1 and 2 are at hand. Where stage 2's card is slow it hardly waits, and is told by its weight; where an
+    absent stage is slow both wait, and nobody at hand is accused by more than a suspicion."""
+    scenario = replace(PIPELINE, data=1, pipeline=4, micro_batches=12, faults=(Fault("slow_compute", slow, 0.5),))
+    report = judged(tmp_path, scenario, gone=(0, 3))
+    loud = [f for f in report.findings if f.subject.ranks == (2,) and f.severity.rank > 0 and f.saving is not None]
+    assert bool(loud) is accused
+    waits = {f.subject.ranks[0]: f.value for f in report.facts if f.name == "rank.unneeded_wait_share"}
+    assert (waits[2] < 0.05) is accused and waits[1] > 0.05

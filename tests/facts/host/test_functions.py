@@ -182,3 +182,24 @@ def test_what_is_advised_follows_from_what_the_host_does(tmp_path: Path, owner: 
     (found,) = told(loop(tmp_path, (owner, 9000)), "SCHED023")
     assert advice in [remedy.id for remedy in found.remedies]
     assert {"update-on-device", "take-work-off-the-path"} - {remedy.id for remedy in found.remedies}
+
+
+@pytest.mark.parametrize(("more", "grows"), [(2000, True), (0, False)])
+def test_a_function_that_takes_longer_each_time_is_what_grows(tmp_path: Path, more: int, grows: bool) -> None:
+    """A list of metrics gets longer with every step, and walking through it takes 2 ms more each time: that is what the
+    steps grow by, as its first time tells."""
+    at, rows, events = 1_000_000, [], [{"name": "process_name", "ph": "M", "pid": 1, "args": {"name": "Python"}}]
+    for step in range(10):
+        us = 6000 + more * step
+        events.append({"name": "metrics.update", "ph": "X", "pid": 1, "tid": 1, "ts": f"{at}.0", "dur": us})
+        at += us
+        for n in range(20):
+            rows.append(f"{step},Op{n}_1,Op{n},AI_VECTOR_CORE,{at}.0,2000")
+            at += 2000
+    (tmp_path / "kernel_details.csv").write_text("\n".join([HEADING, *rows]) + "\n", encoding="utf-8")
+    (tmp_path / "trace_view.json").write_text(json.dumps(events), encoding="utf-8")
+    facts = facts_of(tmp_path)
+    assert facts.value("timeline.gap_owner", RUN) == "metrics.update"
+    growth = facts.number("timeline.gap_owner_growth_us", RUN)
+    assert growth is not None and (growth > 5000 if grows else growth == 0)
+    assert facts.number("timeline.gap_owner_least_us", RUN) == facts.number("timeline.gap_owner_us", RUN)

@@ -36,3 +36,11 @@ def test_ranks_that_vary_by_noise_are_one_group(noise: list[float]) -> None:
     """A spread of a few per cent around the middle makes nobody unlike the others."""
     lengths = [1e5 * factor for factor in noise]
     assert unlike_ranks(_times(lengths, [0.5] * len(noise)), float(np.median(lengths))) == ()
+
+
+def test_a_rank_that_is_not_compared_stands_where_its_own_files_put_it() -> None:
+    """Two groups of ranks, and one of each with a table that is cut: neither is counted with the others."""
+    times = _times([1e5] * 6, [0.08, 0.08, 0.08, 0.6, 0.6, 0.6])
+    compared = {rank: times[rank] for rank in (0, 1, 3, 4)}
+    found = unlike_ranks(compared, 1e5, {rank: times[rank] for rank in (2, 5)})
+    assert found in ((0, 1, 2), (3, 4, 5))

@@ -14,6 +14,7 @@ from advisor.facts.cluster.lateness import ALIKE, Lateness, latenesses
 from advisor.facts.cluster.peers import kernel_speeds
 from advisor.facts.collectives.exchanges import EXCHANGES
 from advisor.facts.collectives.parallelism import Partition, partition
+from advisor.facts.collectives.workmates import uncompared
 from advisor.facts.device.course import COURSE
 from advisor.facts.host.dispatch import LAUNCHES
 from advisor.facts.step.times import STEPS
@@ -35,6 +36,10 @@ KINDS = (
          formula="ranks late half as long as the host's median and longer, and those late from the same thing",
          needs=_NEEDS),
     kind("host.rank_count", "count", "host", "ranks of the host at hand", needs=_NEEDS),
+    kind("host.uncompared_peers", "count", "host",
+         "ranks of other hosts that do the same work, are not compared, and may be later than its own",
+         formula="those that are not seen to wait for them in nearly all collectives that both are in",
+         needs=_NEEDS),
     kind("host.elsewhere_share", "ratio", "host", "share of the ranks of other hosts that others wait for",
          needs=_NEEDS),
     kind("host.excess_us", "us", "host", "what its ranks do longer than their peers because of that, per step",
@@ -113,6 +118,10 @@ def _late_hosts(
         cause = "loop" if told == {"loop"} else balance.told_as(cause)
         yield from fact("host.late_cause", subject, cause, samples=n)
         yield from fact("host.rank_count", subject, n)
+        # those at hand on this host that are not compared are late with it, or wait for it
+        mine = [rank for rank, of in layout.host.items() if of == host]
+        unknown = uncompared(run, mine, set(balance.ranks))
+        yield from fact("host.uncompared_peers", subject, None if unknown is None else len(unknown), samples=n)
         yield from fact("host.late_rank_share", subject, len(slow) / n, samples=n)
         yield from fact(
             "host.elsewhere_share", subject, sum(o.late_us > over / ALIKE for o in others) / max(len(others), 1)

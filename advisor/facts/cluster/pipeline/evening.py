@@ -27,13 +27,14 @@ from advisor.facts.cluster.pipeline.stages import (
 )
 from advisor.facts.cluster.replay import Change, corrections, gain, model
 from advisor.facts.collectives.exchanges import EXCHANGES
+from advisor.facts.collectives.exposure import exposures
 from advisor.facts.collectives.link_speed import links_of, slow_link
 from advisor.facts.collectives.parallelism import partition
 from advisor.facts.collectives.schedule import Evened, evened, pipeline_us
 from advisor.facts.device.course import COURSE
 from advisor.facts.step.steps import steady
 from advisor.facts.step.times import STEPS
-from advisor.model import RUN, Fact, Subject
+from advisor.model import RUN, Fact, Source, Subject
 
 _MOST_MICRO_BATCHES = 1024
 """Where even so many do not fit, something else is wrong with the numbers."""
@@ -63,6 +64,10 @@ KINDS = (
          formula="bubble − pipeline.bubble_minimum_share of the step − 2 (m+p−1) transfers between stages; where "
                  "layers are known no less is the schedule's own than what stages need that no whole layer evens out",
          needs=_NEEDS),
+    kind("rank.unneeded_wait_share", "ratio", "rank", "waiting in collectives beyond what its pipeline's schedule "
+         "needs, share of the step: little of it, and nobody else sets the pace, whoever is absent",
+         formula="exposed communication without transfers known from kernels − pipeline.bubble_minimum_share of the "
+                 "step − 2 (m+p−1) transfers between stages", needs=_NEEDS),
     kind("stage.exposed_transfer_share", "ratio", "stage",
          "exposed transfer between its sharded operators, share of the step (S30)",
          needs="collectives"),
@@ -214,6 +219,8 @@ def measure(run: Run, facts: FactSet) -> Iterator[Fact]:
                 inherent = max(least, (stays - stage.given) / step)
                 excess = stage.bubble / step - inherent - hops
                 yield from fact("stage.bubble_excess_share", subject, excess, *sources, samples=n)
+        if least is not None:
+            yield from _beyond(run, facts, stage, (least + hops) * step, step, sources)
         yield from fact("stage.layers", subject, stage.layers, *sources, samples=n)
         if stage.given <= target:
             yield from fact("stage.saving_share", subject, 0.0, *sources, samples=n)
@@ -396,6 +403,21 @@ def _balanced(work: Sequence[float], targets: Sequence[float], micro: int | None
     if micro is None:
         return max(work) - max(targets)
     return max(pipeline_us(work, micro) - pipeline_us(targets, micro), 0.0)
+
+
+def _beyond(
+    run: Run, facts: FactSet, stage: Stage, needed_us: float, step_us: float, sources: tuple[Source, ...]
+) -> Iterator[Fact]:
+    """What each rank of a stage waits beyond what the schedule needs: all that is exposed, less the transfers that its
+    kernels tell apart."""
+    exposed = exposures(run)
+    for rank in stage.ranks:
+        subject = Subject("rank", str(rank), (rank,))
+        one, us = exposed.get(rank), facts.number("step.exposed_communication_us", subject)
+        if one is not None and us is not None and one.told and one.bubble_told and one.bubble > 0:
+            moved = sum(one.transfer.values()) if one.known else 0.0
+            beyond = max(us - moved - needed_us, 0.0)
+            yield from fact("rank.unneeded_wait_share", subject, beyond / step_us, *sources)
 
 
 FAMILIES = (
