@@ -458,6 +458,10 @@ def _kind_of(subject: Subject, type_name: str, found: Operators) -> Iterator[Fac
     row = found.types.get(type_name)
     known = row is not None and not row.communication
     yield from fact("operator.category", subject, (_category(row, found) or None) if row and known else None)
+    if row is not None:
+        yield from fact("operator.pipe", subject, row.pipe or None, *found.sources)
+        yield from fact("operator.pipe_ratio", subject, row.pipe_ratio, *found.sources)
+        yield from fact("operator.transfer_ratio", subject, row.transfer_ratio, *found.sources)
 
 
 def _run_facts(
