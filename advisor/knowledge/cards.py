@@ -20,9 +20,14 @@ def _known() -> dict[str, Any]:
     return dict(document("cards.yaml"))
 
 
+def _card(name: str) -> Mapping[str, Any]:
+    known = {one.lower(): entry for one, entry in _known()["cards"].items()}
+    return dict(known.get(name.replace(" ", "").lower(), {}))
+
+
 def peaks(card: str) -> Mapping[str, float]:
     """half, single, int8 -> operations per second of the card of this name; empty where its variant is not known."""
-    found = {name.lower(): entry for name, entry in _known()["cards"].items()}.get(card.replace(" ", "").lower(), {})
+    found = _card(card)
     return {kind: float(found[kind]) for kind in sorted({*KINDS.values()} & {*found})}
 
 
@@ -36,9 +41,20 @@ def least_peak(card: str, kind: str) -> float:
 def bandwidth(card: str) -> float:
     """Bytes per second of the device memory of the card of this name; those of the slowest that trains where its
     variant is not known, so that nobody is told to be faster than his card may be."""
-    known = _known()
-    found = {name.lower(): entry for name, entry in known["cards"].items()}.get(card.replace(" ", "").lower(), {})
-    return float(found.get("bytes_per_s", known["memory"]["value"]))
+    return float(_card(card).get("bytes_per_s", _known()["memory"]["value"]))
+
+
+def rated_mhz(card: str) -> float | None:
+    """The clock that the cube cores of the card of this name are rated at; None where that is not known."""
+    told = _card(card).get("mhz")
+    return None if told is None else float(told)
+
+
+def rated_between() -> tuple[float, float]:
+    """Lowest and highest clock, MHz, that cards are rated at which count what their vector cores compute by
+    themselves."""
+    apart = _known()["apart"]
+    return float(apart["least_mhz"]["value"]), float(apart["most_mhz"]["value"])
 
 
 def peaks_of_cores(cores: int, mhz: float) -> Mapping[str, float]:

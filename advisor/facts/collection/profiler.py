@@ -9,8 +9,6 @@ from collections.abc import Iterable, Iterator, Mapping
 from contextlib import suppress
 from typing import Any
 
-import numpy as np
-
 from advisor.facts.base import FactSet, Family, Run, fact, kind
 from advisor.facts.recording.kinds.evidence import RECORDING
 from advisor.facts.step.odd_ends import CUT_END
@@ -36,8 +34,8 @@ KINDS = (
     kind("collection.steps_needed", "count", "collection", "steps the schedule needs before it is complete",
          formula="repeat × (wait + warmup + active) + skip_first (S50)"),
     kind("collection.steps_expected", "count", "collection", "steps one round of the schedule should have recorded"),
-    kind("collection.steps_recorded", "count", "collection", "steps found in the files, the fewest of all ranks",
-         needs="steps|step_phases"),
+    kind("collection.steps_recorded", "count", "collection", "steps found in the files of the rank that lacks most of "
+         "those that its own schedule asked for", needs="steps|step_phases"),
     kind("collection.step_counts_differ", "bool", "collection", "ranks recorded different steps"),
     kind("collection.settings_differ", "list", "collection", "settings in which ranks differ"),
     kind("rank.own_settings", "list", "rank", "settings in which this rank differs from most others"),
@@ -156,11 +154,13 @@ def _settings(run: Run, settings: list[dict[str, Any]]) -> Iterator[Fact]:
         yield from fact("collection.records_host", COLLECTION, "CPU" in activities, source)
     if exports := first.get("export_type"):
         yield from fact("collection.database_only", COLLECTION, "db" in exports and "text" not in exports, source)
-    schedule = first.get("schedule")
-    has_schedule = first.get("is_set_schedule", bool(schedule))
+    judged = _lacking_most(run, _step_counts(run))
+    told = next((each for each in settings if each.get("rank") == judged), first)
+    schedule = told.get("schedule")
+    has_schedule = told.get("is_set_schedule", bool(schedule))
     yield from fact("collection.has_schedule", COLLECTION, bool(schedule and has_schedule), source)
     if isinstance(schedule, Mapping) and has_schedule:
-        wrong = tuple(first.get("schedule_wrong", ()))
+        wrong = tuple(sorted({entry for each in settings for entry in each.get("schedule_wrong", ())}))
         yield from fact("collection.invalid_schedule", COLLECTION, wrong, source)
         yield from _schedule({k: int(v) for k, v in schedule.items() if isinstance(v, (int, float))}, source)
 
@@ -178,17 +178,35 @@ def _schedule(schedule: Mapping[str, int], source: Source) -> Iterator[Fact]:
     yield from fact("collection.steps_expected", COLLECTION, get("active", 1), source)
 
 
-def _steps(run: Run) -> Iterator[Fact]:
+def _step_counts(run: Run) -> dict[int, int]:
+    """rank -> steps that its files hold; none where a row names no step: it is the whole recording, of which nobody
+    knows how many steps it holds."""
     times = {rank: t for rank, t in steady(run).items() if t.table in ("steps", "step_phases")}
     marks = {mark for one in run.each(RECORDING).values() for mark in one.marks}
-    if not times or not marks & {"steps", "phases"}:
-        return  # a row without a step's name is the whole recording, of which nobody knows how many steps it holds
-    counts = [len(t.steps) + len(t.excluded) for t in times.values()]
+    if not marks & {"steps", "phases"}:
+        return {}
+    return {rank: len(t.steps) + len(t.excluded) for rank, t in times.items()}
+
+
+def _lacking_most(run: Run, counts: Mapping[int, int]) -> int | None:
+    """Of ranks with schedules of their own the one that lacks most of what its own asked for."""
+    asked = {s["rank"]: s["schedule"].get("active", 1) for s in run.profile.settings if s and s.get("schedule")}
+    usual = max(asked.values(), default=0)
+    return min(sorted(counts), key=lambda rank: (counts[rank] - asked.get(rank, usual), counts[rank]), default=None)
+
+
+def _steps(run: Run) -> Iterator[Fact]:
+    counts = _step_counts(run)
+    judged = _lacking_most(run, counts)
+    if judged is None:
+        return
+    times = {rank: steady(run)[rank] for rank in counts}
     sources = next(iter(times.values())).sources
-    yield from fact("collection.steps_recorded", COLLECTION, int(np.min(counts)), *sources, samples=len(counts))
+    yield from fact("collection.steps_recorded", COLLECTION, counts[judged], *sources, samples=len(counts))
     cut = any(reason == CUT_END for t in times.values() for _, reason, _ in t.excluded)
     yield from fact("collection.last_step_cut", COLLECTION, cut, *sources, samples=len(counts))
-    yield from fact("collection.step_counts_differ", COLLECTION, len(set(counts)) > 1, *sources, samples=len(counts))
+    differ = len(set(counts.values())) > 1
+    yield from fact("collection.step_counts_differ", COLLECTION, differ, *sources, samples=len(counts))
 
 
 FAMILIES = (Family("collection", KINDS, measure, uses=(STEPS, RECORDING)),)

@@ -304,7 +304,10 @@ def _programs(
 
 
 def _hand_over(run: Run) -> bool:
-    """Whether kernels send to or receive from single ranks: then the ranks need not do the same work."""
+    """Whether kernels, or calls of the host, send to or receive from single ranks: then the ranks need not do the same
+    work."""
+    if any(one.hands_over for one in run.each(RECORDING).values()):
+        return True
     chains = (course.chain for course in run.each(COURSE).values())
     return any(kind_of(name) in ("send", "receive") for chain in chains if chain for name in chain.name if name)
 

@@ -28,7 +28,7 @@ from advisor.facts.host.requests import KINDS as REQUEST_KINDS
 from advisor.facts.host.requests import may_wait
 from advisor.facts.host.synchronised import between_results, synchronised_us
 from advisor.facts.operators.access import ACCESS
-from advisor.facts.operators.cores import core_clock
+from advisor.facts.operators.cores import clock_rated
 from advisor.facts.operators.coverage import scale
 from advisor.facts.recording.kinds.evidence import RECORDING
 from advisor.facts.recording.kinds.kind import recording_of
@@ -274,7 +274,7 @@ class Idle:
     awaits_in: str = ""
     """… and the host's function that is the longest of these, where one owns it."""
     rated_mhz: float | None = None
-    """What the clock is rated at, as the files of the card tell."""
+    """What the clock is rated at, as the files or the name of the card tell."""
 
 
 IDLE = Reduction("timeline", Idle)
@@ -324,7 +324,7 @@ def reduce(rank: Rank) -> Idle | None:
         _functions(trace, owners, gaps, (start, end, step), windows.end),
         _owners(trace, gaps, (start, end, step), windows.end),
         sums(step[awaiting], length[awaiting], steps),
-        rated_mhz=core_clock(rank)[1] or None,
+        rated_mhz=clock_rated(rank),
     )
 
 
@@ -375,7 +375,7 @@ def _from_lanes(rank: Rank) -> Idle | None:
         fetches_ahead=waits is not None and waits.ahead,
         functions=_functions(trace, owners, gaps, (start, end, step), last),
         owners=_owners(trace, gaps, (start, end, step), last),
-        awaiting_us=sums(step[awaiting], length[awaiting], steps), rated_mhz=core_clock(rank)[1] or None,
+        awaiting_us=sums(step[awaiting], length[awaiting], steps), rated_mhz=clock_rated(rank),
     )  # fmt: skip
 
 

@@ -326,6 +326,15 @@ KINDS = (
     kind("operator.step_share", "ratio", "operator", "device time of the operator, share of the step", needs="kernels"),
     kind("operator.type", "text", "operator", "its type", needs="kernels"),
     kind("operator.category", "text", "operator", "category of its type", needs="kernels"),
+    kind("operator.pipe", "text", "operator", "the unit that is busiest in kernels of its type", needs="kernels"),
+    kind("operator.pipe_ratio", "ratio", "operator", "busy part of that unit", needs="kernels"),
+    kind(
+        "operator.transfer_ratio",
+        "ratio",
+        "operator",
+        "in kernels of its type, busy part of the units that carry data between memory and vector cores",
+        needs="kernels",
+    ),
     kind("operator.count", "count", "operator", "calls in the profile", needs="kernels"),
     kind(
         "operator.slowest_us",

@@ -16,9 +16,10 @@ from advisor.facts.device.kernel_time import timeline_of
 from advisor.facts.recording.counts import types_of_signatures
 from advisor.facts.step.steps import steady
 from advisor.facts.step.times import STEPS
+from advisor.knowledge.cards import rated_between, rated_mhz
 from advisor.knowledge.measuring import limit
 from advisor.knowledge.thresholds import shared_threshold
-from advisor.model import Fact, Source, Subject
+from advisor.model import RUN, Fact, Source, Subject
 from advisor.sources.base import Rank
 from advisor.sources.streams.kernel_blocks import VECTOR_BLOCKS
 from advisor.sources.streams.kernels import Kernels
@@ -77,6 +78,15 @@ KINDS = (
         formula="Mix Block Num ÷ Block Num, weighted by duration",
         needs="kernels",
     ),
+    kind(
+        "utilisation.least_rated_mhz",
+        "mhz",
+        "run",
+        "lowest clock that any card is rated at which counts, as all of these do, what its vector cores compute",
+        formula="knowledge_base/cards.yaml",
+        needs="kernels",
+    ),
+    kind("utilisation.most_rated_mhz", "mhz", "run", "the highest clock of such cards", needs="kernels"),
 )
 
 FEWEST_TYPES = limit("cores", "fewest_types")
@@ -119,6 +129,8 @@ class CoreUse:
     sources: tuple[Source, ...]
     pairs: tuple[Source, ...]
     """Where it stands how many cores of either kind a kernel uses."""
+    apart: bool = False
+    """Whether the card counts what its vector cores compute by themselves."""
 
 
 CORE_USE = Reduction("cores", CoreUse)
@@ -138,6 +150,11 @@ def core_clock(rank: Rank) -> tuple[int, int]:
     """(cube cores, their clock in MHz) of the rank's card; 0 where the files do not tell."""
     device = _device(rank)
     return _count(device.get("ai_core_num")), _count(device.get("aic_frequency"))
+
+
+def clock_rated(rank: Rank) -> float | None:
+    """What the clock of its card is rated at, in MHz: as the device's own file tells, else as cards of its name are."""
+    return core_clock(rank)[1] or rated_mhz(str(rank.info.get("npu") or ""))
 
 
 def _device(rank: Rank) -> dict[str, Any]:
@@ -205,14 +222,21 @@ def reduce(rank: Rank) -> CoreUse | None:
             use.longest_us, use.cores, use.blocks = float(lasts[at]), int(of[at]), int(blocks[at])
             use.fewest = 0 if use.cores else _fewest_cores(kernels, kernels.signatures[index].core)
     steps = max(len(timeline.windows.names), 1)
-    columns = (("block_num", "duration_us"), ("block_num", "mix_block_num"))
-    return CoreUse(types, steps, *((rank.source("kernels", *each),) for each in columns)) if types else None
+    if not types:
+        return None
+    blocks_of, pairs = (rank.source("kernels", "block_num", of) for of in ("duration_us", "mix_block_num"))
+    return CoreUse(types, steps, (blocks_of,), (pairs,), _counts_apart(kernels))
+
+
+def _counts_apart(kernels: Kernels) -> bool:
+    """Whether the card counts what its vector cores compute and carry: older cards, and small ones, have no such
+    counters."""
+    return all(float(kernels.piped[pipe].sum()) > 0 for pipe in ("vec_ratio", "aiv_mte2_ratio"))
 
 
 def _fewest_cores(kernels: Kernels, core: str) -> int:
-    """How many cores of this kind a card has at least that counts what its vector cores compute and carry: older cards,
-    and small ones, have no such counters."""
-    if not all(float(kernels.piped[pipe].sum()) > 0 for pipe in ("vec_ratio", "aiv_mte2_ratio")):
+    """How many cores of this kind a card with such counters has at least."""
+    if not _counts_apart(kernels):
         return 0
     return next((int(count) for kinds, count in _FEWEST if core in kinds), 0)
 
@@ -252,6 +276,9 @@ def measure(run: Run, facts: FactSet) -> Iterator[Fact]:
     """Per operator type, over the ranks that tell."""
     del facts
     found = run.each(CORE_USE)
+    if found and all(one.apart for one in found.values()):
+        for name, mhz in zip(("least", "most"), rated_between(), strict=True):
+            yield from fact(f"utilisation.{name}_rated_mhz", RUN, mhz, *next(iter(found.values())).sources)
     covers = {rank: times.covers for rank, times in steady(run).items()}
     for name in dict.fromkeys(name for one in found.values() for name in one.types):
         parts = [(one, one.types[name]) for one in found.values() if name in one.types]

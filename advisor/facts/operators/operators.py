@@ -135,6 +135,10 @@ def _kind_of(subject: Subject, type_name: str, found: Operators) -> Iterator[Fac
     row = found.types.get(type_name)
     known = row is not None and not row.communication
     yield from fact("operator.category", subject, (category(row, found.types) or None) if row and known else None)
+    if row is not None:
+        yield from fact("operator.pipe", subject, row.units.busiest or None, *found.sources)
+        yield from fact("operator.pipe_ratio", subject, row.units.ratio, *found.sources)
+        yield from fact("operator.transfer_ratio", subject, row.units.transfer_ratio, *found.sources)
 
 
 def _run_facts(

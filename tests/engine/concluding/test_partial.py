@@ -131,6 +131,25 @@ def test_a_rank_all_of_whose_peers_are_known_rests_on_no_absent_one(
     assert is_partial(load_rules(strict=False).by_id["CLUS010"], rank, facts) is rests
 
 
+@pytest.mark.parametrize(
+    ("shown", "rests"),
+    [
+        ({"rank.lateness_share": 0.3, "rank.computing_excess_share": 0.0}, False),
+        ({"rank.lateness_share": 0.0, "rank.computing_excess_share": 0.0}, True),
+        ({"rank.lateness_share": 0.3, "rank.computing_excess_share": -0.05}, True),
+    ],
+)
+def test_a_rank_that_idles_while_others_wait_for_it_and_computes_as_they_do_rests_on_no_partition(
+    shown: dict[str, Value], rests: bool
+) -> None:
+    """Step tables alone tell neither how many ranks there were nor how the training was split: whom the others wait for
+    idles first, whoever is absent, unless it was given less to do."""
+    rank = Subject("rank", "5", (5,))
+    facts = FactSet([Fact("run.world_is_told", RUN, False), Fact("parallelism.is_told", RUN, False),
+                     *(Fact(name, rank, value) for name, value in shown.items())])  # fmt: skip
+    assert is_partial(load_rules(strict=False).by_id["CLUS050"], rank, facts) is rests
+
+
 @pytest.mark.parametrize(("is_last", "rests"), [(True, False), (False, True)])
 def test_a_rank_that_waits_for_nobody_is_the_last_of_the_absent_ones_as_well(is_last: bool, rests: bool) -> None:
     """Others wait for it in collectives in which it waits for nobody: no absent member came later."""

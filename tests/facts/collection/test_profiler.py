@@ -59,6 +59,24 @@ def test_a_schedule_out_of_range_is_told_as_written(profile):
     assert facts_of(profile).value("collection.invalid_schedule", COLLECTION) == ("active=0", "wait=-1")
 
 
+def test_each_rank_is_held_to_its_own_schedule(profile):
+    """One rank was asked for more steps than the others and has them all: nobody lacks any."""
+    usual = facts_of(profile).number("collection.steps_recorded", COLLECTION)
+    assert usual is not None
+    change(profile, 0, schedule={"wait": 1, "active": int(usual), "warmup": 1, "repeat": 1, "skip_first": 0})
+    change(profile, 1, schedule={"wait": 1, "active": 2, "warmup": 1, "repeat": 1, "skip_first": 0})
+    for table in profile.rglob("step_trace_time.csv"):
+        if (table.parents[1] / "profiler_info_1.json").exists():
+            table.write_text("\n".join(table.read_text().splitlines()[:3]) + "\n")
+    facts = facts_of(profile)
+    assert facts.value("collection.step_counts_differ", COLLECTION) is True
+    assert facts.value("collection.steps_recorded", COLLECTION) == facts.value("collection.steps_expected", COLLECTION)
+    change(profile, 1, schedule={"wait": 1, "active": 3, "warmup": 1, "repeat": 1, "skip_first": 0})
+    facts = facts_of(profile)
+    assert facts.value("collection.steps_recorded", COLLECTION) == 2
+    assert facts.value("collection.steps_expected", COLLECTION) == 3
+
+
 def test_only_a_database_was_exported(profile):
     """Then there is no step table."""
     change(profile, 0, export_type=["db"])

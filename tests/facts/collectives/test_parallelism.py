@@ -1,5 +1,6 @@
 """The partition is read from metadata, else from who talks to whom, else from the data's shape."""
 
+import json
 from dataclasses import replace
 
 import pytest
@@ -8,7 +9,7 @@ from clusters import PIPELINE, SMALL, facts_of
 from advisor.facts.collectives.parallelism import Partition, _in_order
 from advisor.model import RUN, Parallelism, Subject
 from advisor.pipeline import Options, measure
-from benchmarks.simulator import Fault
+from benchmarks.simulator import Fault, simulate, write_profile
 
 
 @pytest.mark.parametrize("pairwise", [False, True])
@@ -85,6 +86,21 @@ def test_a_slow_rank_makes_no_stage_of_its_own(tmp_path):
     facts, _ = facts_of(scenario, tmp_path)
     assert facts.value("parallelism.pipeline", RUN) == 2
     assert facts.value("rank.late_cause", Subject("rank", "1", (1,))) == "compute"
+
+
+@pytest.mark.parametrize(("called", "stages"), [("HcclSend", 4), ("HcclAllreduce", 1), ("HcclBatchSendRecv", 1)])
+def test_ranks_whose_hosts_send_to_single_others_are_no_peers(tmp_path, called, stages):
+    """Timelines alone name no groups; who sends and receives may hold another part of the model than its neighbour."""
+    write_profile(simulate(replace(SMALL, steps=2, metadata=False, framework="pytorch")), tmp_path, trace=True)
+    for path in [path for path in tmp_path.rglob("*") if path.is_file()]:
+        if path.name != "trace_view.json":
+            path.unlink()
+            continue
+        events = json.loads(path.read_text())
+        step = next(event for event in events if str(event.get("name")).startswith("ProfilerStep"))
+        path.write_text(json.dumps([*events, {**step, "name": called, "dur": 20}]))
+    facts = measure([tmp_path], None, Options(jobs=1)).facts
+    assert len({fact.value for fact in facts.of("rank.stage").values()}) == stages
 
 
 @pytest.mark.parametrize(("found", "world", "sizes"), [

@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pytest
 
+from advisor.knowledge.cards import rated_mhz
 from advisor.model import Confidence
 from advisor.pipeline import Options, advise, measure
 from advisor.ruleset.files.loader import load_rules
@@ -61,3 +62,28 @@ def test_a_clock_below_the_rated_one_is_told_and_an_idle_one_is_no_measure(
     assert [f.subject.ranks for f in found] == ([(0, 1)] if told else [])
     assert all(f.confidence is Confidence.LOW for f in found)
     assert not [f for f in report.findings if f.rule == "COMP090"]
+
+
+@pytest.mark.parametrize(("counts", "mhz", "told"), [(True, 1080, True), (False, 1080, False), (True, 1500, False)])
+def test_a_clock_below_that_of_any_card_with_such_counters_is_told(tmp_path: Path, counts: bool, mhz: int, told: bool):
+    """Nothing names the card. Those that count what their vector cores compute by themselves are rated at 1500 MHz and
+    more; others may be rated at 1080."""
+    rows, at = ["Step Id,Name,Type,Accelerator Core,Start Time(us),Duration(us),Block Num,Input Shapes"], 1e6
+    rows[0] += ",aiv_vec_ratio,aiv_mte2_ratio" if counts else ""
+    for step in range(STEPS):
+        for place in range(6):
+            row = f'{step},net/Add-op{place},Add,AI_VECTOR_CORE,{at + 1:.1f},400.0,40,"4096,4096;4096,4096"'
+            rows.append(row + (",0.15,0.6" if counts else ""))
+            at += 402
+    (tmp_path / "kernel_details.csv").write_text("\n".join(rows))
+    clock = {"ph": "C", "name": "AI Core Freq", "pid": 1, "tid": 0, "ts": "999000.000", "args": {"MHz": mhz}}
+    (tmp_path / "trace_view.json").write_text(json.dumps([clock]))
+    found = [f for f in advise([tmp_path], load_rules(), Options(jobs=1)).findings if f.rule == "COMP099"]
+    assert bool(found) is told
+    assert all(f.confidence is Confidence.LOW and "1500" in f.message.en and "1850" in f.message.en for f in found)
+
+
+def test_a_card_that_is_named_has_the_clock_of_its_name():
+    """A variant that is not told is none of them."""
+    assert rated_mhz("Ascend910B4") == 1500
+    assert rated_mhz("Ascend910B") is None

@@ -51,6 +51,8 @@ class Recording:
     """Of tables that are not the same without them, the columns that tell steps apart or add up: "steps/step"."""
     exchanges: bool = False
     """Whether ranks reduce something together, as gradients are."""
+    hands_over: bool = False
+    """Whether the host calls for sending to single ranks, or for receiving from them."""
     only_exchanges: bool = False
     """Whether collectives ran and nothing computed, as the step table says as well."""
     offline: str = ""
@@ -262,6 +264,7 @@ def _of_trace(
         "timeline_steps": tuple(name for name, _, _ in trace.steps),
         "trains": known["trains"] or any(told_by("training_host")(name) for _, name in trace.activities),
         "framework": known["framework"] or by_events(trace),
+        "hands_over": any(told_by("handover_host")(name) for _, name in trace.activities),
         "tasks": 0 if kernels is not None else trace.device_tasks,
     }
     if (tasks := tasks_alone(rank)) is not None:
