@@ -159,7 +159,7 @@ _MOVES = frozenset(("Memcpy", "Reduce_Inline", "Reduce_TBE", "RDMASend"))
 def _tasks_of_planes(events: list[dict[str, Any]]) -> Iterator[tuple[str, int, float]]:
     """(plane, start in nanoseconds, microseconds) of what moves data."""
     for event in events:
-        if event.get("ph") == "X" and event.get("name") in _MOVES:
+        if event.get("ph") == "X" and str(event.get("name")) in _MOVES:
             for _, _, _, plane, start, duration in _row(event, "", "", str(event.get("tid"))):
                 yield plane, start, duration
 
