@@ -45,7 +45,7 @@ def of_another_type(signatures: Sequence[Signature], signature: Ints, names: Seq
     first[name] = types
     several = np.zeros(len(names), bool)
     several[name[first[name] != types]] = True
-    several &= np.array([bool(each) for each in names], bool)
+    several &= np.array([each.lower() not in ABSENT for each in names], bool)
     if not several.any():
         return 0
     mine = several[name]

@@ -248,8 +248,6 @@ class _Collector:
             self.stepless = int((~numbered).sum())
             order = order[numbered]
         moved = _is_moved(signatures)[signature[order]]
-        lost_cores = np.array([_NO_WORD.match(each.core) is not None for each in signatures], bool)
-        signature = with_cores(signatures, signature, name, lost_cores)
         if moved.any():
             lost = moved & _is_outside(start[order], ~moved)
             self.moved, self.misplaced = int(moved.sum()), int(lost.sum())
@@ -263,6 +261,8 @@ class _Collector:
         beside = halves(cores, mine, start[order], duration[order], name[order], stream[order])
         beside |= launchers(cores, mine, counted[order], start[order], duration[order], name[order])
         order = order[~beside] if beside.any() else order
+        lost = np.array([_NO_WORD.match(each.core) is not None for each in signatures], bool)
+        signature = with_cores(signatures, signature, name, lost)  # what only starts a kernel has no core
         start, duration = start[order], duration[order]
         self.of_another_type = of_another_type(signatures, signature[order], list(self.names.index), name[order])
         end = np.where(start >= 0, start + np.rint(duration * 1000).astype(np.int64), UNKNOWN)

@@ -5,8 +5,11 @@ from __future__ import annotations
 import json
 from pathlib import Path
 
+import pytest
+
 from advisor.sources.older.device_timelines import references, timeline_frames
 from advisor.sources.readers import read_table
+from advisor.sources.reference import TableRef
 
 
 def test_events_that_stand_there_twice_ran_once(tmp_path: Path) -> None:
@@ -32,3 +35,19 @@ def test_a_list_in_place_of_a_name_costs_that_event_alone(tmp_path: Path) -> Non
     path.write_text(json.dumps([plane, whole, *moves]))
     frame = read_table(references([path])["collectives"], None, lambda *_: None)
     assert frame is not None and frame["wait_us"].tolist() == [20.0]
+
+
+@pytest.mark.parametrize("lasts", [10**40, 1e300, 9e15, "nan", None, []])
+def test_an_iteration_that_lasts_for_ever_costs_itself_alone(tmp_path: Path, lasts: object) -> None:
+    """No end in nanoseconds is as late; the others are steps, and the loss is told."""
+    events = [
+        {"ph": "X", "cat": "Iteration Time", "name": "i", "ts": 80.0, "dur": dur, "args": {"Iteration ID": number}}
+        for number, dur in ((1, 90.0), (2, lasts))
+    ]
+    path = tmp_path / "step_trace_0_2_1.json"
+    path.write_text(json.dumps(events))
+    told: list[str] = []
+    reference = TableRef("iterations", (path,), "timelines.iterations")
+    frame = read_table(reference, None, lambda place, problem, *_: told.append(problem))
+    assert frame is not None and frame["iteration"].tolist() == ["1"]
+    assert told == ["1 of its 2 events have no usable duration and were left out"]
