@@ -31,6 +31,8 @@ _SIGNED = frozenset(("exposed_without_receive_us", "overlapped_us", "stage_us"))
 """Columns the profiler itself computes as a difference, so that a negative value is no defect."""
 _REMAINDER = 1e-6
 """What may be left below nothing where a writer subtracts sums of fractions that are equal: none of its own digits."""
+_LAST_DIGIT = 1e-24
+"""No less is left of such sums: doubles of a nanosecond and more have their last digit above it."""
 _INSTANTS = ("start_us", "end_us")
 """Columns of instants: counted from 1970 they have a digit more than any duration."""
 _MEASURES = ("_us", "_ns", "_bytes", "count", "packets", "operations", "share")
@@ -315,7 +317,7 @@ def _each(column: Column, cells: Sequence[Any], scale: float) -> tuple[Any, Coun
             value = to_float(cell)
             if value is None:
                 continue
-            if measure and -_REMAINDER < value < 0 and not column.name.endswith(_COUNTED):
+            if measure and -_REMAINDER < value < -_LAST_DIGIT and not column.name.endswith(_COUNTED):
                 value = 0.0
             if measure and value < 0:
                 raise Unusable("negative")

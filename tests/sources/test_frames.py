@@ -88,6 +88,16 @@ def test_what_a_subtraction_leaves_below_nothing_is_nothing(parts: list[float], 
     assert len(notes) == 1 and notes[0].startswith("1 of 2")
 
 
+@pytest.mark.parametrize("cell", ["-1e-300", "-1e-30"])
+def test_less_than_any_last_digit_is_left_of_no_sum(cell: str) -> None:
+    """What doubles leave of each other has their own last digit: a mean that is less than that was damaged, and its
+    operation would work for nothing without a word."""
+    notes: list[str] = []
+    data = {"operation": ["MapOp(ID:1)"], "stage": ["WorkerProcess"], "count": ["1004"], "avg_us": [cell]}
+    frame = build_frame(TABLES["dataset_stages"], data, None, lambda file, problem, *_: notes.append(problem), "d.csv")
+    assert frame["avg_us"].isna().all() and "negative" in notes[0]
+
+
 def test_a_count_below_nothing_is_no_count() -> None:
     """A sum may leave a trace below nothing where it should leave nothing; a number of calls is no such sum."""
     notes: list[str] = []

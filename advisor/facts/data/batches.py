@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from advisor.basics.arrays import Floats
+from advisor.basics.arrays import Floats, Mask
 from advisor.facts.data.getnext import cold_fetches
 from advisor.facts.data.getnext import reduce as read_fetches
 from advisor.facts.data.pauses import Pauses, find_pauses
@@ -127,7 +127,7 @@ def read_batches(rank: Rank) -> BatchTimes | None:
     sizes, capacity = _column(frame, "queue_size"), _column(frame, "queue_capacity")
     wait, push, time = (_column(frame, name) for name in ("pipeline_us", "push_us", "time_ns"))
     room = int(np.nanmedian(capacity)) if np.isfinite(capacity).any() else None
-    found = _times_of(mode, time / 1e3, wait, push, sizes, room)
+    found = _times_of(mode, time / 1e3, wait, push, sizes, room, _in_a_row(frame))
     if mode == "sink" and room and len(time) <= room and not _rests(np.diff(time / 1e3), wait + push):
         found = replace(found, step_us=None, step_mean_us=None, jitter=None, is_ahead=True)
     fetches = read_fetches(rank) if mode == "sink" else None
@@ -145,11 +145,23 @@ def fetched_batches(rank: Rank, room: int | None) -> BatchTimes | None:
     start, end = trace.host.called(BATCH_FETCH)
     time, wait = end / 1e3, (end - start) / 1e3
     unknown = np.full(len(time), np.nan)
-    return _times_of("iterator", time, wait, unknown, unknown, room) if len(time) > 1 else None
+    follows = np.ones(max(len(time) - 1, 0), bool)
+    return _times_of("iterator", time, wait, unknown, unknown, room, follows) if len(time) > 1 else None
 
 
-def _times_of(mode: str, time: Floats, wait: Floats, push: Floats, sizes: Floats, room: int | None) -> BatchTimes:
-    """What times of delivery, waits, pushes (microseconds) and queue sizes, one for each batch, say together."""
+def _in_a_row(frame: Any) -> Mask:
+    """Which batches follow the one before, by their numbers: behind rows that were lost lies no interval of one
+    batch."""
+    apart = np.nan_to_num(np.diff(_column(frame, "batch")), nan=1.0)
+    found: Mask = apart <= max(1.0, float(np.median(apart)) if apart.size else 1.0)
+    return found
+
+
+def _times_of(
+    mode: str, time: Floats, wait: Floats, push: Floats, sizes: Floats, room: int | None, follows: Mask
+) -> BatchTimes:
+    """What times of delivery, waits, pushes (microseconds) and queue sizes, one for each batch, say together. `follows`
+    tells which of them are the next one behind the batch before."""
     n = len(time)
     timed = bool(np.isfinite(time).all()) and n > 1 and time[-1] > time[0]
     lead = 1
@@ -167,7 +179,8 @@ def _times_of(mode: str, time: Floats, wait: Floats, push: Floats, sizes: Floats
         queue = measure_queue(known[1:] if mode == "iterator" and len(known) > 1 else known, room, table="batches")
     intervals = np.diff(time) if timed else np.empty(0)
     first = max(steady.start, 1)
-    usable = intervals[first - 1 : steady.stop - 1]
+    one_apart = follows[first - 1 : steady.stop - 1] if timed else np.empty(0, bool)
+    usable = intervals[first - 1 : steady.stop - 1][one_apart]
     waits = wait[steady][np.isfinite(wait[steady])]
     pushes = push[steady][np.isfinite(push[steady])]
     return BatchTimes(
@@ -181,7 +194,7 @@ def _times_of(mode: str, time: Floats, wait: Floats, push: Floats, sizes: Floats
         push_us=float(pushes.mean()) if pushes.size else None,
         first_wait_us=float(wait[0]) if np.isfinite(wait[0]) else None,
         jitter=_jitter(usable),
-        pauses=find_pauses(usable, wait[first : steady.stop]) if mode == "iterator" else None,
+        pauses=find_pauses(usable, wait[first : steady.stop][one_apart]) if mode == "iterator" and timed else None,
         undisturbed_us=float(np.median(intervals[-tail:])) if tail and timed and mode == "iterator" else None,
         wall_us=float(time[-1] - time[0] + (wait[0] if np.isfinite(wait[0]) else 0.0)) if timed else None,
         total_wait_us=float(np.nansum(wait)), steady=int(waits.size), queue=queue,

@@ -12,6 +12,7 @@ from advisor.facts.data.pipeline_tree import (
     Operation,
     Queue,
     find_last,
+    longest_stages,
     measure_queue,
     read_stages,
     read_tree,
@@ -84,7 +85,7 @@ def reduce(rank: Rank) -> DataPipeline | None:
     times = listed or fetched_batches(rank, _room_before_loop(rank))
     stages = _stage_totals(rank)
     waits, wait_total = _waits_of(rank, stages)
-    scale = _clock_scale(rank, listed, wait_total, max((total for _, total in stages.values()), default=0.0))
+    scale = _clock_scale(rank, listed, wait_total)
     _tell_missing(rank, listed, stages, waits)
     interval = _sampling_interval(rank)
     skip = 0
@@ -159,17 +160,21 @@ def _waits_of(rank: Rank, stages: Mapping[str, tuple[float, float]]) -> tuple[fl
     return count, min(total, inner)
 
 
-def _clock_scale(rank: Rank, times: BatchTimes | None, wait_total: float, longest: float) -> float:
-    """By how much the clock of dataset.csv is off. A clock is off for all of its rows: where an operation, or the
-    `longest` stage of all, would then last longer than its threads have time for, only some of them are."""
+def _clock_scale(rank: Rank, times: BatchTimes | None, wait_total: float) -> float:
+    """By how much the clock of dataset.csv is off. A clock is off for all of its rows: where the work of an operation,
+    or any stage, would then last longer than the threads that it takes place in have time for, only some of them
+    are."""
     if times is None or times.mode != "iterator" or not wait_total or times.total_wait_us < CLOCK_MINIMUM_US:
         return 1.0
     ratio = (times.total_wait_us + 500.0 * times.batches) / wait_total
     if 1.0 / CLOCK_TOLERANCE <= ratio <= CLOCK_TOLERANCE:
         return 1.0
     file, table = rank.relative(rank.tables[stages_table(rank)].paths[0]), stages_table(rank)
-    lasts = [(ratio * longest, MOST_THREADS)]
-    lasts += [(op.work_us or 0.0, _threads(op)) for op in read_tree(rank, scale=ratio).values()]
+    tree = read_tree(rank, scale=ratio)
+    lasts = [(op.work_us or 0.0, _threads(op)) for op in tree.values()]
+    for number, us in longest_stages(rank).items():
+        operation = None if number is None else tree.get(number)
+        lasts.append((ratio * us, MOST_THREADS if operation is None else _threads(operation)))
     if times.wall_us and any(us > threads * times.wall_us for us, threads in lasts):
         rank.note(file, "contradicts itself: its waits disagree with the iterator's, its other times do not", (table,))
         return 1.0

@@ -181,6 +181,21 @@ def read_work(rank: Rank, scale: float = 1.0) -> tuple[dict[int, tuple[float, fl
     return {number: work for number, work in found.items() if number not in lost}, python
 
 
+def longest_stages(rank: Rank) -> dict[int | None, float]:
+    """Operation id -> what its longest stage lasts in all, microseconds; None for those of stages without a number."""
+    totals: dict[tuple[int | None, str, str], float] = {}
+    for row in read_stages(rank):
+        name, stage = str(row["operation"]).strip(), str(row["stage"])
+        match = _NAME.match(name)
+        key = (int(match["id"]) if match else None), name, stage
+        if row["count"] and row["avg_us"]:
+            totals[key] = totals.get(key, 0.0) + row["count"] * row["avg_us"]
+    longest: dict[int | None, float] = {}
+    for (number, *_), us in totals.items():
+        longest[number] = max(longest.get(number, 0.0), us)
+    return longest
+
+
 def read_cpu(rank: Rank) -> dict[int, float]:
     """Operation id -> processor use in cores, from the samples or else from MindSpore's summary."""
     found = {

@@ -218,6 +218,8 @@ def has_evaluation(frame: Any) -> bool:
 
 def _statistic(rank: Rank) -> Any:
     frame = rank.read("operator_types")
+    if frame is not None:
+        _tell_shares(rank, frame)
     if frame is not None and "type" in frame:
         frame = frame.assign(type=frame["type"].map(type_of_binary, na_action="ignore"))
     if frame is None or ("steps" in frame and (frame["steps"] == 1).any()):
@@ -262,6 +264,32 @@ def tell_totals(rank: Rank, frame: Any, table: str) -> None:
         heading = ", ".join(rank.headings(table, "total_us", "count", "avg_us"))
         text = f"contradicts itself: {heading} do not agree in {wrong} of {len(frame)} rows"
         rank.note(rank.relative(rank.tables[table].paths[0]), text, (table,))
+
+
+_ROUNDED = 0.5e-4
+"""Shares are written to a hundredth of a per cent."""
+
+
+def _tell_shares(rank: Rank, frame: Any) -> None:
+    """Tells a statistic in whose rows time and share of the whole make different wholes, by a factor that no rounding
+    makes: some of its times are in another unit."""
+    if not {"share", "total_us"} <= set(frame):
+        return
+    us, share = (frame[name].to_numpy(float, na_value=np.nan) for name in ("total_us", "share"))
+    known = np.isfinite(us) & np.isfinite(share)
+    us, share = us[known], share[known]
+    if not (share > 0).any():
+        return
+    wholes = us[share > 0] / share[share > 0]
+    order = np.argsort(wholes)
+    whole = wholes[order][np.searchsorted(np.cumsum(share[share > 0][order]), share[share > 0].sum() / 2)]
+    other, factor = np.zeros(len(us), bool), section("contradiction")["lost_factor"]
+    other |= us > factor * whole * (share + _ROUNDED)
+    other |= factor * us < whole * (share - _ROUNDED)
+    if other.any():
+        headings = " and ".join(rank.headings("operator_types", "total_us", "share"))
+        text = f"contradicts itself: {headings} do not agree in {int(other.sum())} of {len(frame)} rows"
+        rank.note(rank.relative(rank.tables["operator_types"].paths[0]), text, ("operator_types",))
 
 
 def aicpu_of(rank: Rank) -> Any:

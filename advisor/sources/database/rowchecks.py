@@ -32,6 +32,13 @@ _NUMBERS: dict[str, frozenset[str]] = {
 }  # fmt: skip
 """Columns of numbers in which a word for nothing is damage: a database has NULL for what was not measured. Other words
 are told on reading."""
+_NAMES: dict[str, frozenset[str]] = {
+    "memory_record": frozenset({"component"}),
+    "op_memory": frozenset({"name"}),
+    "npu_mem": frozenset({"type"}),
+    "npu_module_mem": frozenset({"moduleid"}),
+}
+"""Columns of names: texts, or whole numbers that lead to them, as the version writes them."""
 
 Query = Callable[[str], list[tuple[Any, ...]]]
 
@@ -45,6 +52,8 @@ def odd_rows(query: Query, tables: Mapping[str, Mapping[str, str]]) -> Iterator[
                 yield f"{gone} rows of its table {shown} were deleted after they were written"
             for column, count in _no_numbers(query, table, columns).items():
                 yield f"{count} rows of its table {shown} hold no whole number in {column}"
+            for column, count in _counted(query, table, columns, _NAMES, "typeof({}) IN ('blob', 'real')").items():
+                yield f"{count} rows of its table {shown} hold neither a name nor the number of one in {column}"
             for column, count in _words(query, table, columns).items():
                 yield f"{count} rows of its table {shown} hold a word for nothing in {column}"
         except sqlite3.DatabaseError:

@@ -18,6 +18,7 @@ from advisor.sources.older.legacy_files import finite
 from advisor.sources.reference import TableRef
 from advisor.sources.text.jsontext import load_json
 from advisor.sources.text.textfiles import read_text
+from advisor.sources.topology import LARGEST_WORLD
 
 LAYOUT = "mindspore_legacy"
 
@@ -217,6 +218,9 @@ def _read_info(rank: Rank, files: Files, folder: Path) -> None:
             rank.info["legacy_mode"] = match[1]
             rank.info.setdefault("stage_num", int(match[2]))
             rank.info.setdefault("rank_size", int(match[3]))
+    for name in ("stage_num", "rank_size"):
+        if rank.info.get(name, 0) > LARGEST_WORLD:  # as large as nothing is: its ranks would be counted up
+            rank.note(rank.relative(folder), f"has no usable {name}: {str(rank.info.pop(name))[:40]!r}")
     for path in files.get("strategy", ())[:1]:
         _read_strategy(rank, path)
     general = folder / "step_trace_point_info.json"
@@ -247,14 +251,19 @@ def _read_strategy(rank: Rank, path: Path) -> None:
         return
     if isinstance(config.get("parallelType"), str):
         rank.info.setdefault("parallel_mode", config["parallelType"])
-    members = [_members(entry) for entry in config.get("stageDevices") or [] if isinstance(entry, dict)]
+    stages = config.get("stageDevices") or []
+    if not isinstance(stages, list) or not all(isinstance(entry, dict) for entry in stages):
+        rank.note(rank.relative(path), "its stages are no list of devices; which ranks belong to one is unknown")
+        return
+    members = [_members(entry) for entry in stages]
     if members and all(members):
         rank.info["stage_devices"] = members
         rank.info.setdefault("stage_num", len(members))
 
 
 def _members(entry: Mapping[str, Any]) -> list[int]:
-    sizes = [finite(dim.get("size")) for dim in entry.get("dim") or [] if isinstance(dim, dict)]
+    dims = entry.get("dim")
+    sizes = [finite(dim.get("size")) for dim in (dims if isinstance(dims, list) else ()) if isinstance(dim, dict)]
     return [int(size) for size in sizes if size is not None]
 
 

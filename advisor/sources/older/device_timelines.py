@@ -7,7 +7,6 @@ Where the collectives are not at hand, the tasks that carried them out tell when
 
 from __future__ import annotations
 
-import math
 import re
 from bisect import bisect
 from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -18,7 +17,7 @@ from typing import TYPE_CHECKING, Any
 from advisor.sources.readers import reader
 from advisor.sources.reference import Note, TableRef
 from advisor.sources.text.jsontext import load_json
-from advisor.tables import TABLES
+from advisor.tables import LARGEST, TABLES
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -79,16 +78,20 @@ def read_iterations(reference: TableRef, columns: Sequence[str] | None, note: No
     asked: dict[str, tuple[int, int]] = {}
     got: dict[str, int] = {}
     for path in reference.paths:
-        for event in _events(path, note):
+        lost, events = 0, _events(path, note)
+        for event in events:
             kind, phase, number, at = event.get("cat"), event.get("ph"), _number_of(event), _instant(event)
             if kind == "Iteration Time" and phase == "X" and number is not None:
-                times = _times(event)
-                if times is not None and math.isfinite(times[1]):
+                if (times := _times(event)) is not None:
                     spans[number] = times
+                else:
+                    lost += 1
             elif kind == "Data_aug Bound" and phase == "s" and number is not None and at is not None:
                 asked[str(event.get("id"))] = number, at
             elif kind == "Data_aug Bound" and phase == "t" and at is not None:
                 got[str(event.get("id"))] = at
+        if lost:
+            note(str(path), f"{lost} of its {len(events)} events have no usable duration and were left out")
     if not spans:
         return None
     waits = {number: (got[mark] - at) / 1000 for mark, (number, at) in asked.items() if mark in got}
@@ -159,7 +162,7 @@ _MOVES = frozenset(("Memcpy", "Reduce_Inline", "Reduce_TBE", "RDMASend"))
 def _tasks_of_planes(events: list[dict[str, Any]]) -> Iterator[tuple[str, int, float]]:
     """(plane, start in nanoseconds, microseconds) of what moves data."""
     for event in events:
-        if event.get("ph") == "X" and event.get("name") in _MOVES:
+        if event.get("ph") == "X" and str(event.get("name")) in _MOVES:
             for _, _, _, plane, start, duration in _row(event, "", "", str(event.get("tid"))):
                 yield plane, start, duration
 
@@ -226,7 +229,7 @@ def _exchanged(events: list[dict[str, Any]], computing: Sequence[_Row]) -> list[
         for event in events
         if event.get("ph") == "X" and isinstance(about := event.get("args"), Mapping)
         and _CARRIES.match(kind := str(about.get("Task Type", "")))
-        and (times := _times(event)) is not None and math.isfinite(times[1])
+        and (times := _times(event)) is not None
     ]  # fmt: skip
     planes = {stream for stream, kind, *_ in tasks if kind == _MEETS}
     work = sorted(start for *_, start, _ in computing)
@@ -270,12 +273,12 @@ def _row(event: Mapping[str, Any], kind: str, core: str, stream: str) -> Iterato
 
 
 def _times(event: Mapping[str, Any]) -> tuple[int, float] | None:
-    """(start in nanoseconds, duration in microseconds); None where one of them is no number."""
+    """(start in nanoseconds, duration in microseconds); None where one of them is no number that could be one."""
     try:
         start, us = _instant(event), float(str(event.get("dur")))
     except ValueError:
         return None
-    return None if start is None else (start, us)
+    return (start, us) if start is not None and abs(us) <= LARGEST and start + us * 1000 < LATEST_US * 1000 else None
 
 
 def _type_of(name: str) -> str:

@@ -133,7 +133,8 @@ def _by_type(document: dict[str, Any]) -> Iterator[Row]:
         for entry in entries if isinstance(entries, list) and kind != "op_type" else ():
             for name, details in entry.items() if isinstance(entry, dict) else ():
                 times = details.get("op_exe_time") if isinstance(details, dict) else None
-                shapes = details.get("op_shape") or [] if isinstance(details, dict) else []
+                told = details.get("op_shape") if isinstance(details, dict) else None
+                shapes = told if isinstance(told, list) else []
                 for index, time in enumerate(times if isinstance(times, list) else ()):
                     shape = _unquoted_shapes(str(shapes[index])) if index < len(shapes) else ""
                     yield str(index + 1), str(name), str(kind), shape, finite(time)

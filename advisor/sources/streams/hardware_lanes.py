@@ -18,6 +18,7 @@ from advisor.basics.intervals import union
 from advisor.sources.reference import nothing
 from advisor.sources.streams.tasks import orders_streams
 from advisor.sources.streams.trace_events import Cut, Event, descriptions, nanoseconds, stream
+from advisor.tables import LARGEST
 
 HARDWARE = "Ascend Hardware"
 COLLECTIVES = ("HCCL", "Communication")
@@ -111,7 +112,7 @@ class _Gathered:
         ]  # fmt: skip
         duration = np.array([event.dur for event in mine], np.float64)
         start = nanoseconds([event.ts for event in mine]) if mine else np.zeros(0, np.int64)
-        usable = (duration > 0) & np.isfinite(duration) & (start >= 0)
+        usable = (duration > 0) & (duration < LARGEST) & (start >= 0)
         names = [event.name for event in compress(mine, usable.tolist())]
         begin = start[usable]
         end = begin + np.rint(duration[usable] * 1000).astype(np.int64)

@@ -26,6 +26,7 @@ from advisor.sources.older import legacy_events
 from advisor.sources.older.device_timelines import timeline_frames
 from advisor.sources.readers import reader
 from advisor.sources.reference import Note, TableRef
+from advisor.sources.streams.alike import of_another_type, with_cores
 from advisor.sources.streams.binaries import type_of_binary
 from advisor.sources.streams.kernel_blocks import CORE_TIMES, IN_BLOCKS, MARK, PIPES, SHARES, VECTOR_BLOCKS, text_frames
 from advisor.sources.streams.kernel_cells import UNKNOWN, Block, cells_of, usable_columns, usable_rows
@@ -165,7 +166,7 @@ class _Collector:
         self.parts: list[tuple[npt.NDArray[Any], ...]] = []
         self.pipes: dict[str, Floats] = {pipe: np.zeros(0) for pipe in SHARES}
         self.piped: dict[str, Floats] = {pipe: np.zeros(0) for pipe in SHARES}
-        self.unusable = self.impossible = self.stepless = self.moved = self.misplaced = 0
+        self.unusable = self.impossible = self.stepless = self.moved = self.misplaced = self.of_another_type = 0
 
     def add(self, block: Block, unusable: int = 0) -> None:
         """Adds the kernels of a block, whose kinds are in the column `signature`. Those without a finite, non-negative
@@ -260,7 +261,10 @@ class _Collector:
         beside = halves(cores, mine, start[order], duration[order], name[order], stream[order])
         beside |= launchers(cores, mine, counted[order], start[order], duration[order], name[order])
         order = order[~beside] if beside.any() else order
+        lost = np.array([_NO_WORD.match(each.core) is not None for each in signatures], bool)
+        signature = with_cores(signatures, signature, name, lost)  # what only starts a kernel has no core
         start, duration = start[order], duration[order]
+        self.of_another_type = of_another_type(signatures, signature[order], list(self.names.index), name[order])
         end = np.where(start >= 0, start + np.rint(duration * 1000).astype(np.int64), UNKNOWN)
         size = len(self.signatures.index)
         return Kernels(
@@ -422,6 +426,9 @@ def _load(reference: TableRef, note: Note) -> Kernels | None:
         text = f"{collector.moved} kernels have something else in a column of shapes, types of data or cores"
         lost = f"; those that begin at another time ({collector.misplaced}) are left out" if collector.misplaced else ""
         note(str(reference.paths[0]), f"{text}: cells were moved{lost}")
+    if kernels is not None and collector.of_another_type:
+        text = f"{collector.of_another_type} kernels bear another type than most of their name, or none: damaged cells"
+        note(str(reference.paths[0]), text)
     if kernels is not None and kernels.repeated:
         used = "each was used once" if collector.once else "all of them count"
         text = f"{kernels.repeated} kernels appear a second time with the same start, length and name; {used}"

@@ -134,6 +134,37 @@ def test_a_clock_is_off_for_all_rows_or_for_none(tmp_path: Path) -> None:
     assert any("waits disagree with the iterator's" in problem.problem for problem in rank.problems)
 
 
+@pytest.mark.parametrize(("lock_us", "told"), [(400, True), (0.4, False)])
+def test_no_stage_lasts_longer_than_its_own_threads(tmp_path: Path, lock_us: float, told: bool) -> None:
+    """Waits for the interpreter lock that keep their unit while all rows below them are in another one: rescaled with
+    these, one worker would wait for a hundred times as long as the loop ran, and the loop's own code be blamed."""
+    write_iterator(tmp_path / "FRAMEWORK", [20] * 100, [25] * 100, [0] * 100)
+    (tmp_path / "ASCEND_PROFILER_OUTPUT").mkdir()
+    (tmp_path / "ASCEND_PROFILER_OUTPUT" / "dataset.csv").write_text(
+        "Operation,Stage,Occurrences,Avg. time (us),Custom Info\r\n"
+        f"GeneratorOp(ID:1),AcquireGIL,400,{lock_us},\r\n"
+        "GeneratorOp(ID:1),__next__,400,0.156,\r\nPipeline,GetNext,100,20.5,{}\r\n"
+    )
+    (tmp_path / "FRAMEWORK" / "pipeline_profiling_0.json").write_text(json.dumps({"sampling_interval": 10, "op_info": [
+        {"op_id": 1, "op_type": "GeneratorOp", "num_workers": 8,
+         "metrics": {"output_queue": {"length": 16, "size": [0] * 50}}}]}))  # fmt: skip
+    _, _, rank = facts_of(tmp_path)
+    assert any("waits disagree with the iterator's" in problem.problem for problem in rank.problems) is told
+
+
+def test_behind_lost_rows_lies_no_pause(tmp_path: Path) -> None:
+    """Batches are numbered: where the rows of thirty are gone, the next one did not take thirty steps."""
+    write_iterator(tmp_path / "FRAMEWORK", [1] * 100, [25] * 100, [3] * 100)
+    (path,) = tmp_path.rglob("dataset_iterator_profiling_0.txt")
+    lost = {str(number) for number in range(50, 80)}
+    lines = [line for line in path.read_text().splitlines() if line.split()[2] not in lost]
+    path.write_text("\n".join(lines) + "\n")
+    _, _, rank = facts_of(tmp_path)
+    data = reduce(rank)
+    assert data is not None and data.times is not None
+    assert data.step_us == pytest.approx(25_000) and data.times.pauses is None
+
+
 @pytest.mark.parametrize(("outer", "told"), [(20_100, False), (30_000, False), (20_000_000, True), (20, True)])
 def test_two_times_of_the_same_calls_agree(tmp_path: Path, outer: int, told: bool) -> None:
     """The iterator's call holds the pipeline's: one that is a thousand times the other is told, and scales nothing."""

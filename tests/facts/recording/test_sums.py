@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from advisor.facts.recording.sums import moved_rows, tell_overlap, tell_sums
+from advisor.facts.recording.sums import moved_rows, statistic_of, tell_overlap, tell_sums
 
 
 def noted(framework, frame, time_us, marks=()):
@@ -104,6 +104,24 @@ def test_steps_compute_no_longer_than_all_kernels_take(computing, told):
     )  # fmt: skip
     tell_sums(rank, steps, np.array([computing + 100.0] * 2))
     assert len(notes) == told
+
+
+@pytest.mark.parametrize("factor", [1.0, 1.01, 1000.0, 0.001])
+def test_times_and_shares_of_a_statistic_tell_of_one_whole(factor):
+    """Older statistics tell neither counts times means nor kernels one by one: a part of the column in another unit
+    shows in its shares alone, which nothing but rounding moves."""
+    whole = pd.DataFrame({"type": ["MatMul", "TransData", "Cast", "Add"], "total_us": [1085.0, 121.8, 53.4, 7.28]})
+    statistic = whole.assign(share=(whole["total_us"] / 1470.0).round(4))
+    statistic.loc[1:, "total_us"] *= factor
+    notes = []
+    rank = SimpleNamespace(
+        has=lambda table: True, read=lambda *_: statistic, once=lambda key, make: make(), relative=str,
+        note=lambda *entry: notes.append(entry), headings=lambda table, *columns: columns,
+        tables={"operator_types": SimpleNamespace(paths=(Path("type.csv"),))},
+    )  # fmt: skip
+    assert len(statistic_of(rank)) == 4
+    told = [tables for _, text, tables in notes if "total_us and share do not agree in" in text]
+    assert told == ([] if factor in (1.0, 1.01) else [("operator_types",)])
 
 
 @pytest.mark.parametrize(("row", "told"), [(0, 0), (1, 1)])

@@ -52,6 +52,14 @@ def test_links_that_are_no_numbers_are_told(intact: Path, tmp_path: Path) -> Non
     assert any("CANN_API hold no whole number in connectionId" in text for text in found)
 
 
+def test_components_of_memory_that_are_no_names_are_told(intact: Path, tmp_path: Path) -> None:
+    """What belongs to no component is left out, and the peak of the others is another one; a text is a name."""
+    create = "CREATE TABLE MEMORY_RECORD (component, timestamp INTEGER, totalAllocated INTEGER)"
+    rows = "INSERT INTO MEMORY_RECORD VALUES (x'00ff', 100, 2000), ('APP', 200, 1000), (1, 300, 500)"
+    found = _told(intact, tmp_path, create, rows)
+    assert any("1 rows of its table MEMORY_RECORD hold neither a name" in text for text in found)
+
+
 def test_threads_that_are_no_numbers_are_told(intact: Path, tmp_path: Path) -> None:
     """Without its thread a call of the framework belongs to nobody."""
     rows = "INSERT INTO PYTORCH_API VALUES ('100', '200', 'inf')"

@@ -130,3 +130,21 @@ def test_host_operators_are_found_in_newer_folders_too(tmp_path: Path) -> None:
         "Default/SGD-op3", "SGD", "HostCpu", 25.0, 500.0,
     ]  # fmt: skip
     assert find_host_operators(tmp_path, 1) == {}
+
+
+@pytest.mark.parametrize("stages", [10**40, True, "0", {"dim": []}, [3], [{"dim": 7}], [{"dim": [{"size": []}]}]])
+def test_stages_of_another_type_cost_the_stages_alone(tmp_path: Path, stages: object) -> None:
+    """The ranks are there all the same."""
+    config = json.dumps({"config": {"parallelType": "pipeline", "stageDevices": stages}})
+    write(tmp_path, step_trace_raw_0_detail_time__csv=STEPS, parallel_strategy_0__json=config)
+    (rank,) = find_ranks(tmp_path, tmp_path)
+    assert "stage_devices" not in rank.info and rank.info["parallel_mode"] == "pipeline"
+
+
+@pytest.mark.parametrize("size", [1e18, 10**40])
+def test_a_world_beyond_any_is_none(tmp_path: Path, size: float) -> None:
+    """Its ranks would be counted up, one by one."""
+    told = json.dumps({"rank_size": size, "stage_num": 1})
+    write(tmp_path, step_trace_raw_0_detail_time__csv=STEPS, profiler_info_0__json=told)
+    (rank,) = find_ranks(tmp_path, tmp_path)
+    assert "world_size" not in rank.info and any("no usable rank_size" in p.problem for p in rank.problems)

@@ -443,6 +443,14 @@ def test_dynamic_shapes_in_both_forms(tmp_path: Path) -> None:
     assert "1 of 2" in notes[0]
 
 
+@pytest.mark.parametrize("shapes", [7, True, {"0": "2,3"}, "2,3"])
+def test_shapes_of_another_type_cost_the_shapes_alone(tmp_path: Path, shapes: object) -> None:
+    """How long the operators ran is known all the same."""
+    by_type = {"MatMul": [{"MatMul-op1": {"op_exe_time": [5.0], "op_shape": shapes}}]}
+    frame, _ = read("dynamic_shapes", tmp_path / "d.json", json.dumps(by_type))
+    assert frame["duration_us"].tolist() == [5.0] and frame["shapes"].isna().all()
+
+
 def test_timeline_gives_kernels_and_nothing_else(tmp_path: Path) -> None:
     """Merged rows and scopes are no kernels, communication is; a cut file gives what precedes the cut."""
     events = [

@@ -48,6 +48,16 @@ def test_devices_are_not_sought_behind_a_hole(tmp_path: Path) -> None:
     assert devices_in(path) == {PID}
 
 
+def test_a_task_that_lasts_for_ever_is_none(tmp_path: Path) -> None:
+    """No whole number of nanoseconds is as long: its end would lie before all others' begin."""
+    path = _write(tmp_path / "trace_view.json")
+    whole = hardware_tasks([path])
+    events = json.loads(path.read_text(encoding="utf-8"))
+    events.append({"ph": "X", "name": "Mul_9", "pid": PID, "tid": 3, "ts": "1000100.000", "dur": 1e300})
+    path.write_text(json.dumps(events), encoding="utf-8")
+    assert hardware_tasks([path]).end.tolist() == whole.end.tolist()
+
+
 @pytest.mark.parametrize("apart", ["", "HCCL", "Communication"])
 def test_tasks_alone_tell_where_the_time_goes(tmp_path: Path, apart: str) -> None:
     """Kernels compute, collectives communicate, also those drawn apart from the kernels; waiting for an event is

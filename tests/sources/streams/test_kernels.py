@@ -168,6 +168,25 @@ def test_a_core_that_is_no_word_is_told(tmp_path: Path, core: str, told: int) ->
     assert sum("types of data or cores: cells were moved" in p.problem for p in rank.problems) == told
 
 
+@pytest.mark.parametrize("core", ["--", "N/A", ""])
+def test_a_kernel_whose_core_is_lost_is_the_one_of_its_name(tmp_path: Path, core: str) -> None:
+    """A kernel that is launched again and again is one, though some rows do not tell where it ran: a benchmark of it is
+    none of seven kernels in turn. On other shapes it is another one."""
+    lost = row(start="1700000000000800").replace(",AI_CORE,", f",{core},")
+    reshaped = lost.replace("32,64;64,128", "16,64;64,128").replace("800", "900")
+    found, _ = load(tmp_path, row(), lost, reshaped, row(start="1700000000001000"))
+    first, second, other, _ = (found.signatures[each] for each in found.signature.tolist())
+    assert first == second and first.core == "AI_CORE" and other.core != "AI_CORE"
+
+
+@pytest.mark.parametrize(("kind", "told"), [("MatMulV2", 0), ("abc", 1), ('""""', 1)])
+def test_one_name_bears_one_type(tmp_path: Path, kind: str, told: int) -> None:
+    """What stands in a damaged cell may look like a type; the other kernels of that name know better."""
+    rows = [row(start=f"1700000000000{at}00") for at in range(2, 5)]
+    _, rank = load(tmp_path, *rows, row(start="1700000000000700").replace(",MatMulV2,dynamic", f",{kind},dynamic"))
+    assert sum("1 kernels bear another type than most of their name" in p.problem for p in rank.problems) == told
+
+
 @pytest.mark.parametrize("end", ["\n", "\r\n"])
 def test_blank_lines_are_no_kernels(tmp_path: Path, end: str) -> None:
     """An editor or a merge of files leaves them; nothing is missing."""
