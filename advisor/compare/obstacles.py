@@ -96,9 +96,7 @@ def _collection(old: FactTable, new: FactTable) -> Iterator[Obstacle]:
 def _work(old: FactTable, new: FactTable) -> Iterator[Obstacle]:
     cores = (old.value("host.cores"), new.value("host.cores"))
     yield from _differs("host", *cores, False)
-    before, after = (_highest(table.of("timeline.core_mhz_highest")) for table in (old, new))
-    if before and after and before != after:
-        yield from _differs("device", *show_apart(before, after, "mhz"), True)
+    yield from _clocks(old, new)
     yield from _differs("measured kernel", _measured(old), _measured(new), False)
     yield from _shapes(old, new)
     if is_taken_over("operator_type.time_us", "operator_type", old, new):
@@ -108,6 +106,18 @@ def _work(old: FactTable, new: FactTable) -> Iterator[Obstacle]:
     a, b = (_operators(table) for table in (old, new))
     if a and b and abs(b - a) > settings().limits["least_change"] * max(a, b):
         yield from _differs("kernels", *show_apart(a, b, "count"), False)
+
+
+def _clocks(old: FactTable, new: FactTable) -> Iterator[Obstacle]:
+    """What a card is rated at tells which it is; how fast it ran may be the very change that is looked for."""
+    for what, name, blocks in (
+        ("device", "timeline.core_mhz_rated", True),
+        ("clock", "timeline.core_mhz_highest", False),
+    ):
+        before, after = (_highest(table.of(name)) for table in (old, new))
+        if before and after and before != after:
+            yield from _differs(what, *show_apart(before, after, "mhz"), blocks)
+            return
 
 
 def _costliest(own: Mapping[Key, Fact], other: Mapping[Key, Fact]) -> str:

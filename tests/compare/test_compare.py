@@ -315,6 +315,17 @@ def test_what_else_differs_is_named(change, what, blocks):
     assert what in render(comparison, "text")
 
 
+@pytest.mark.parametrize(("name", "what", "comparable"), [
+    ("timeline.core_mhz_rated", "device", False), ("timeline.core_mhz_highest", "clock", True),
+])  # fmt: skip
+def test_a_lower_clock_is_a_change_and_another_rated_clock_another_card(name, what, comparable):
+    """A power cap is what a comparison is asked for; the highest clock seen told it as another device."""
+    sides = (report({"step.time_us": us, name: mhz}) for us, mhz in ((100.0, 1800.0), (124.0, 1440.0)))
+    comparison = compare(*sides)
+    assert [(o.what, o.before, o.after) for o in comparison.obstacles] == [(what, "1800\xa0MHz", "1440\xa0MHz")]
+    assert comparison.outcome == ("slower" if comparable else "incomparable")
+
+
 def test_another_profiler_level_is_not_comparable():
     """Level 0 and level 1 slow the step by different amounts."""
     before = report({"step.time_us": 100.0, "collection.level": "Level0"})  # type: ignore[dict-item]
