@@ -61,6 +61,13 @@ KINDS = (
         needs=_NEEDS,
     ),
     kind(
+        "operator_type.recurrent",
+        "bool",
+        _TYPE,
+        "it computes one time step after the other, each from the one before: no core is fed better by another tiling",
+        needs=_NEEDS,
+    ),
+    kind(
         "operator_type.copies",
         "bool",
         _TYPE,

@@ -80,6 +80,7 @@ _DRAWS = re.compile(
 )
 
 _OWN = re.compile(r"_*(?!aclnn|hc(om|cl)|te_|trans_|atomic)[a-z]\w*|\w*(_kernel|(?i:_?custom))")
+_RECURRENT = re.compile(r"RNN|LSTM|GRU|Recurrent")
 _EXPERT = re.compile(r"Moe|GroupedMatmul", re.IGNORECASE)
 _REDUCTION = re.compile(r"Reduce|Norm|Softmax|^Arg|TopK|Sort|^Cum|Loss|CrossEntropy")
 
@@ -217,6 +218,11 @@ def is_softmax(kind: str) -> bool:
 def is_between_products(kind: str) -> bool:
     """Whether a fused attention does the type's work on the way: mask, softmax and dropout, forward and backward."""
     return bool(_BESIDE.search(kind)) and not _NO_ATTENTION.search(kind)
+
+
+def is_recurrent(kind: str) -> bool:
+    """Whether the type computes one time step after the other, each from the one before."""
+    return _RECURRENT.search(kind) is not None
 
 
 def is_own(kind: str) -> bool:

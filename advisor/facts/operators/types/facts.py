@@ -10,7 +10,7 @@ from advisor.basics.arrays import Floats
 from advisor.basics.units import rank_list
 from advisor.facts.base import Told, fact
 from advisor.facts.operators.coverage import Scale
-from advisor.facts.operators.kinds import SLOW_DTYPES, is_fetch, is_own, is_random, is_rearranging
+from advisor.facts.operators.kinds import SLOW_DTYPES, is_fetch, is_own, is_random, is_rearranging, is_recurrent
 from advisor.facts.operators.longest import longest_of
 from advisor.facts.operators.reduction import Operators
 from advisor.facts.operators.shapes.backward import Backward
@@ -65,6 +65,7 @@ def type_facts(
             "compute_share": time * len(found) / computed if computed and not waits else None,
             "exposed_us": exposed, "step_share": share, "stake_share": bound if share is None else share,
             "random": is_random(name), "own": is_own(name), "copies": is_rearranging(name) or None,
+            "recurrent": is_recurrent(name) or None,
             **_parts(rows.values(), whole),
             **_of_one(rows[best], category(rows[best], found[best].types)),
             **data_types.told_by([row.data_types for row in rows.values()]),
