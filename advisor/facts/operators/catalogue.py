@@ -536,6 +536,13 @@ KINDS = (
         needs="kernels",
     ),
     kind(
+        "operator_type.optimizer_share",
+        "ratio",
+        _TYPE,
+        "products in float32: part of its time behind the step's last backward kernel and its first update",
+        needs="kernels",
+    ),
+    kind(
         "operator_type.loss_share",
         "ratio",
         _TYPE,

@@ -217,7 +217,7 @@ def _type_facts(
         of_compute = time * ranks / total if total and not is_fetch(name) else None  # waiting for data computes nothing
         yield from fact("operator_type.compute_share", subject, of_compute, *source, samples=samples)
         yield from fact("operator_type.average_us", subject, time / count if count else None, *source, samples=samples)
-        for part in ("update", "attention", "fusible", "written_back", "loss"):
+        for part in ("update", "attention", "fusible", "written_back", "optimizer", "loss"):
             us = sum(getattr(row, f"{part}_us") for row in rows.values())
             yield from fact(
                 f"operator_type.{part}_share", subject, us / whole if us else None, *source, samples=samples

@@ -61,7 +61,14 @@ from advisor.facts.operators.shapes.work import (
     matmul,
     unaligned,
 )
-from advisor.facts.operators.updates import SmallUpdates, find_updates, passes, small_updates, written_back
+from advisor.facts.operators.updates import (
+    SmallUpdates,
+    find_updates,
+    of_optimizer,
+    passes,
+    small_updates,
+    written_back,
+)
 from advisor.facts.recording.counts import UNTYPED, types_of
 from advisor.facts.recording.limits import section
 from advisor.knowledge.cards import bandwidth
@@ -146,6 +153,8 @@ class TypeRow:
     """Time of those of its kernels that stand in runs of small ones."""
     written_back_us: float = 0.0
     """Time of those of its kernels that convert updated weights."""
+    optimizer_us: float = 0.0
+    """Time of those of its kernels in which the optimizer multiplies in float32."""
     loss_us: float = 0.0
     """Time of those of its kernels that convert what a loss is computed from, or its gradient."""
     gating: Floats | None = None
@@ -267,6 +276,8 @@ def reduce(rank: Rank) -> Operators | None:
     conversion = np.array([is_conversion(name) for name in types])[type_of]
     back = written_back(timeline, update, conversion)
     written = sums(type_of[back], kernels.duration[back], len(types))
+    solving = of_optimizer(timeline, types, type_of, update)
+    solved = sums(type_of[solving], kernels.duration[solving], len(types))
     small, in_runs = small_runs(timeline, type_of, types, update)
     fusible = sums(type_of[in_runs], kernels.duration[in_runs], len(types))
     gates = gating(timeline)
@@ -282,7 +293,7 @@ def reduce(rank: Rank) -> Operators | None:
                 neighbours.get(t), carries,
             ),
             update_us=float(updated[t]), attention_us=float(attended[t]), fusible_us=float(fusible[t]),
-            written_back_us=float(written[t]),
+            written_back_us=float(written[t]), optimizer_us=float(solved[t]),
             loss_us=float(of_loss[t])
             + sum(float(by_signature[1][s]) for s in members[t] if is_of_loss(kernels.signatures[s], sizes)),
             gating=None if gated is None or not activation(types[t]) else gated[t],
