@@ -140,6 +140,14 @@ KINDS = (
     ),
     kind("operator_type.unaligned_mac_ratio", "ratio", _TYPE, "busy part of the cube unit in them", needs="kernels"),
     kind(
+        "operator_type.unaligned_speed_share",
+        "ratio",
+        _TYPE,
+        "where no counter tells that: what they reach of the speed of aligned ones of similar size and data type",
+        formula="operations per second ÷ the median of the aligned ones, weighted by time, each at most 1",
+        needs="kernels",
+    ),
+    kind(
         "operator_type.aligned_mac_ratio",
         "ratio",
         _TYPE,

@@ -324,6 +324,7 @@ def _defects(subject: Subject, rows: dict[int, TypeRow], time: float, whole: flo
         yield from fact("operator_type.unaligned_us", subject, share * time)
         yield from fact("operator_type.unaligned_mac_ratio", subject, odd.mac_ratio)
         yield from fact("operator_type.aligned_mac_ratio", subject, odd.aligned_ratio)
+        yield from fact("operator_type.unaligned_speed_share", subject, odd.speed_ratio)
         yield from fact("operator_type.unaligned_shape", subject, odd.shape)
         yield from fact("operator_type.unaligned_align", subject, odd.align)
     slow = max((row.slow for row in rows.values() if row.slow), key=lambda case: case.excess_us, default=None)
