@@ -168,7 +168,7 @@ def test_conversions_of_a_twentieth_do_not_lead_where_a_third_is_idle(tmp_path):
     _with_collectives_on_ai_cpus(tmp_path, 0, ("", 80_000.0, 100_000.0, 20_000.0))
     _with_collectives_on_ai_cpus(tmp_path, 1, ("", 80_000.0, 10_000.0, 110_000.0))
     report, text = told(tmp_path)
-    assert report.summary.direction == "scheduling" and "idles more than its peers': rank 1" in text
+    assert report.summary.direction == "scheduling" and "idle more than their peers': rank 1" in text
     (conversion,) = (f for f in report.findings if f.rule == "COMP020")
     assert conversion.saving is not None and conversion.saving.us == pytest.approx(8_000.0)
 

@@ -96,7 +96,7 @@ def _collection(old: FactTable, new: FactTable) -> Iterator[Obstacle]:
 def _work(old: FactTable, new: FactTable) -> Iterator[Obstacle]:
     cores = (old.value("host.cores"), new.value("host.cores"))
     yield from _differs("host", *cores, False)
-    yield from _clocks(old, new)
+    yield from _device(old, new)
     yield from _differs("measured kernel", _measured(old), _measured(new), False)
     yield from _shapes(old, new)
     if is_taken_over("operator_type.time_us", "operator_type", old, new):
@@ -108,16 +108,22 @@ def _work(old: FactTable, new: FactTable) -> Iterator[Obstacle]:
         yield from _differs("kernels", *show_apart(a, b, "count"), False)
 
 
-def _clocks(old: FactTable, new: FactTable) -> Iterator[Obstacle]:
-    """What a card is rated at tells which it is; how fast it ran may be the very change that is looked for."""
-    for what, name, blocks in (
-        ("device", "timeline.core_mhz_rated", True),
-        ("clock", "timeline.core_mhz_highest", False),
-    ):
-        before, after = (_highest(table.of(name)) for table in (old, new))
-        if before and after and before != after:
-            yield from _differs(what, *show_apart(before, after, "mhz"), blocks)
-            return
+def _device(old: FactTable, new: FactTable) -> Iterator[Obstacle]:
+    """Another card, by its name or by what it is rated at. At which clock it ran is no part of what it is: a card that
+    is kept below its clock is what makes a run slower, and it is told as that."""
+    rated, ran = (
+        [_highest(table.of(f"timeline.core_mhz_{which}")) for table in (old, new)] for which in ("rated", "highest")
+    )
+    if all(rated) and rated[0] != rated[1]:
+        yield from _differs("device", *_clocks(rated), True)
+        return
+    yield from _differs("device", old.value("utilisation.card"), new.value("utilisation.card"), True)
+    if all(ran) and ran[0] != ran[1]:
+        yield from _differs("clock", *_clocks(ran), False)
+
+
+def _clocks(mhz: list[float | None]) -> tuple[str, str]:
+    return show_apart(mhz[0] or 0.0, mhz[1] or 0.0, "mhz")
 
 
 def _costliest(own: Mapping[Key, Fact], other: Mapping[Key, Fact]) -> str:

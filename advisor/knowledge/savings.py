@@ -84,12 +84,6 @@ def trifle() -> float:
     return float(document("materiality.yaml")["trifle"]["value"])
 
 
-def outweighed() -> float:
-    """How many times as much of the kernel time as a cause that promises nothing another type takes, before that one
-    is what the files show."""
-    return float(document("materiality.yaml")["outweighed"]["value"])
-
-
 def allowed_by(share: float) -> Severity:
     """The highest severity that this share of the step allows."""
     return max((s for s, least in materiality().items() if share >= least), key=lambda s: s.rank, default=Severity.LOW)
@@ -107,3 +101,19 @@ def is_remark(finding: Finding) -> bool:
     weighs = finding.severity != Severity.LOW or finding.saving is not None or finding.at_stake is not None
     known = verdict_words().get(finding.verdict)
     return finding.role == Role.CONTRIBUTING and known is not None and known.points and not weighs
+
+
+def outweighing(noticed: Finding, findings: Sequence[Finding]) -> Finding:
+    """What a table of sums shows in the first place: where nothing is promised, not a trifle beside a type that takes
+    most of the time."""
+    if noticed.saving is not None or noticed.at_stake is not None or not (own := _part_of_kernels(noticed)):
+        return noticed
+    largest = max(filter(is_remark, findings), key=_part_of_kernels, default=noticed)
+    times = float(document("materiality.yaml")["outweighed"]["value"])
+    return largest if _part_of_kernels(largest) >= times * own else noticed
+
+
+def _part_of_kernels(finding: Finding) -> float:
+    """The part of the kernel time of the types it is about, as its evidence tells."""
+    shares = {e.subject: e.value for e in finding.evidence if e.fact == "operator_type.compute_share"}
+    return sum(float(share) for share in shares.values() if isinstance(share, int | float))

@@ -650,3 +650,21 @@ def test_steps_of_an_edited_report_are_no_defect(jitter: float, count: float) ->
     """Whoever edits a saved report may write anything; more noise claims less."""
     edited = SimpleNamespace(number=lambda name: {"step.jitter": jitter, "step.count": count}.get(name))
     assert noise_of_step(edited, edited) >= 0  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize(
+    ("rated", "what", "blocks"),
+    [((None, None), "clock", False), ((1800.0, 1800.0), "clock", False), ((1800.0, 1500.0), "device", True)],
+)
+def test_a_card_kept_below_its_clock_is_slower_and_no_other_card(rated, what, blocks):
+    """Throttled cards are what makes a run slower: only what the card is rated at tells that it is another one."""
+    rank = Subject("rank", "0", (0,))
+    sides = []
+    for us, mhz, told in ((100.0, 1800.0, rated[0]), (123.0, 1440.0, rated[1])):
+        clocks = {"timeline.core_mhz_highest": mhz, "timeline.core_mhz_rated": told}
+        facts = [Fact(name, rank, value) for name, value in clocks.items() if value is not None]
+        side = report({"step.time_us": us})
+        sides.append(replace(side, facts=(*side.facts, *facts)))
+    comparison = compare(*sides)
+    assert [(o.what, o.blocks) for o in comparison.obstacles] == [(what, blocks)]
+    assert comparison.outcome == ("incomparable" if blocks else "slower")

@@ -18,7 +18,7 @@ from advisor.knowledge.savings import (
     is_remark,
     leading,
     loses_enough,
-    outweighed,
+    outweighing,
     unowned_part,
     usual_error,
 )
@@ -329,21 +329,6 @@ def _is_trifle(finding: Finding, kernels_us: float | None) -> bool:
     return share > 0 and allowed_by(share) is Severity.LOW
 
 
-def _outweighing(noticed: Finding, findings: Sequence[Finding]) -> Finding:
-    """What a table of sums shows in the first place: where nothing is promised, not a trifle beside a type that takes
-    most of the time."""
-    if noticed.saving is not None or noticed.at_stake is not None or not (own := _part_of_kernels(noticed)):
-        return noticed
-    largest = max(filter(is_remark, findings), key=_part_of_kernels, default=noticed)
-    return largest if _part_of_kernels(largest) >= outweighed() * own else noticed
-
-
-def _part_of_kernels(finding: Finding) -> float:
-    """The part of the kernel time of the types it is about, as its evidence tells."""
-    shares = {e.subject: e.value for e in finding.evidence if e.fact == "operator_type.compute_share"}
-    return sum(float(share) for share in shares.values() if isinstance(share, int | float))
-
-
 def _without_cause(
     findings: Sequence[Finding],
     weighty: Sequence[Finding],
@@ -366,7 +351,7 @@ def _without_cause(
         noticed = next((f for f in weighty if f.direction is not Direction.EVIDENCE and not is_remark(f)), None)
         if serious or noticed is None:
             return "undetermined", headline
-        noticed = _outweighing(noticed, weighty)
+        noticed = outweighing(noticed, weighty)
         found = both("summary.finding", title=noticed.title, about=_about(noticed.subject))
         return "undetermined", _sentences(headline, both("summary.noticed", finding=found))
     if unread:

@@ -27,7 +27,7 @@ _DATA = (
      "(sink)", "WaitForAscend stage of dataset.csv", _WORK),
     ("device_wait_share", "ratio", "the same as a share of the interval between batches (sink)", "", _WORK),
     ("pipeline_limit_us", "us", "least interval at which the pipeline delivers batches, however early it is asked",
-     "largest work ÷ workers of its operations", _WORK),
+     "largest work ÷ workers of its operations, of those whose work and workers are told", _WORK),
     ("saving_free_host_us", "us", "what would be saved if other processes left the host", "modelled step now − with "
      "work = processor time and all processors", "pipeline_cpu"),
     ("saving_fewer_workers_us", "us", "what would be saved if no time went into switching between threads", "modelled "

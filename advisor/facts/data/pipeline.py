@@ -128,10 +128,20 @@ def _share_of_interval(part_us: float | None, times: BatchTimes | None) -> float
 
 
 def pipeline_limit(one: Feeding) -> float | None:
-    """The least interval at which the pipeline delivers batches, however early they are asked for, microseconds."""
-    if one.network is None or not one.network.stations:
+    """The least interval at which the pipeline delivers batches, however early they are asked for, microseconds. That
+    is known of an operation whose work was measured and whose workers are told, and of one that never rests."""
+    if one.network is None:
         return None
-    return max(station.cycle_us for station in one.network.stations.values())
+    operations = one.data.operations
+    return max(
+        (each.cycle_us for op_id, each in one.network.stations.items() if _pace_is_known(operations[op_id])),
+        default=None,
+    )
+
+
+def _pace_is_known(op: Operation) -> bool:
+    measured = op.work_us is not None and (op.workers is not None or op.type == "Generator")
+    return measured or never_rests(op)
 
 
 def _pause_values(found: Pauses | None) -> dict[str, Any]:

@@ -147,6 +147,14 @@ KINDS = (
     ),
     kind("operator_type.unaligned_mac_ratio", "ratio", _TYPE, "busy part of the cube unit in them", needs="kernels"),
     kind(
+        "operator_type.unaligned_speed_share",
+        "ratio",
+        _TYPE,
+        "where no counter tells that: what they reach of the speed of aligned ones of similar size and data type",
+        formula="operations per second ÷ the median of the aligned ones, weighted by time, each at most 1",
+        needs="kernels",
+    ),
+    kind(
         "operator_type.aligned_mac_ratio",
         "ratio",
         _TYPE,
@@ -556,6 +564,13 @@ KINDS = (
         "ratio",
         _TYPE,
         "conversions: part of its time behind the step's update, on updated weights in the type of data that computes",
+        needs="kernels",
+    ),
+    kind(
+        "operator_type.optimizer_share",
+        "ratio",
+        _TYPE,
+        "products in float32: part of its time behind the step's last backward kernel and its first update",
         needs="kernels",
     ),
     kind(

@@ -38,7 +38,14 @@ from advisor.facts.operators.shapes.summed import gradient_sums
 from advisor.facts.operators.types.cases import macs_of
 from advisor.facts.operators.types.conversions import conversion_of, neighbours_of
 from advisor.facts.operators.types.row import TypeRow, row_of
-from advisor.facts.operators.updates import SmallUpdates, find_updates, passes, small_updates, written_back
+from advisor.facts.operators.updates import (
+    SmallUpdates,
+    find_updates,
+    of_optimizer,
+    passes,
+    small_updates,
+    written_back,
+)
 from advisor.facts.recording.counts import types_of
 from advisor.knowledge.cards import bandwidth
 from advisor.model import Source
@@ -154,6 +161,7 @@ def reduce(rank: Rank) -> Operators | None:
         "attention": np.zeros(len(by.types)) if between is None else by.us(between),
         "fusible": by.us(in_runs),
         "written_back": by.us(written_back(timeline, updates.kernels, conversion)),
+        "optimizer": by.us(of_optimizer(timeline, by.types, by.of, updates.kernels)),
         "loss": by.us(beside_losses(kernels, by.of, by.types)),
     }
     carries = bandwidth(str(rank.info.get("npu") or ""))

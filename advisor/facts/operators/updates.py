@@ -103,6 +103,22 @@ def written_back(timeline: Timeline, update: Mask, conversion: Mask) -> Mask:
     return found & np.isin(kernels.signature, [kind for kind in kinds if _narrows(kernels.signatures[kind])])
 
 
+def of_optimizer(timeline: Timeline, types: list[str], type_of: np.ndarray, update: Mask) -> Mask:
+    """Products in float32 behind the first update kernel and the last kernel of the backward pass of a step: the
+    optimizer multiplies there (roots of preconditioners, orthogonal updates), and no pass over the network does."""
+    kernels, of = timeline.kernels, timeline.windows.of
+    backward = np.array([bool(_BACKWARD.search(name)) for name in types], bool)[type_of] & ~timeline.communication
+    if not timeline.whole or not update.any() or not backward.any():
+        return np.zeros(len(kernels), bool)
+    ends = np.full(len(timeline.windows.names), np.iinfo(np.int64).max)
+    np.minimum.at(ends, of[update], kernels.start[update])
+    last = np.full(len(ends), np.iinfo(np.int64).min)
+    np.maximum.at(last, of[backward], kernels.start[backward])
+    full = [is_cube(s) and (dtypes(s.input_dtypes) or ("",))[0] in FULL for s in kernels.signatures]
+    found: Mask = np.array(full, bool)[kernels.signature] & (kernels.start > np.maximum(ends, last)[of])
+    return found
+
+
 def _narrows(signature: Signature) -> bool:
     """Whether it writes fewer bits than it reads, or does not tell."""
     into, out_of = dtypes(signature.input_dtypes), dtypes(signature.output_dtypes)

@@ -6,9 +6,9 @@ from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 
 from advisor.knowledge.messages import in_both
-from advisor.knowledge.savings import is_remark, leading
+from advisor.knowledge.savings import is_remark, leading, outweighing
 from advisor.knowledge.words import both, word
-from advisor.model import Check, Finding, Outcome, Report, Role, Text
+from advisor.model import Check, Direction, Finding, Outcome, Report, Role, Text
 
 DEEPEST = 12
 """Symptoms of symptoms that are told one below the other."""
@@ -54,10 +54,16 @@ def branches(report: Report) -> list[Branch]:
 
 def _headed(report: Report, cause_of: Collection[str]) -> Finding | None:
     """What the headline names: the finding that leads the report, else, where more time is lost in another direction
-    than that gives back, the suspect there that would give back most."""
+    than that gives back, the suspect there that would give back most; of what nothing is promised for, the type that
+    takes most of the time."""
     first, direction = leading(report.findings), report.summary.direction
     if first is not None and first.direction.value == direction:
         return first
+    told = [f for f in report.findings if f.direction is not Direction.EVIDENCE and f.id not in cause_of]
+    noticed = next((f for f in told if not is_remark(f)), None)
+    if direction == "undetermined" and first is None and noticed is not None:
+        larger = outweighing(noticed, told)
+        return None if larger is noticed else larger
     suspects = [f for f in report.findings if f.direction.value == direction and f.saving and f.id not in cause_of]
     return max(suspects, key=lambda finding: finding.weight_us, default=first)
 
@@ -70,8 +76,10 @@ def _place(finding: Finding, first: Finding | None) -> tuple[bool, bool, bool, f
 
 def in_full(report: Report, trees: Sequence[Branch]) -> list[Branch]:
     """What is worth telling with its evidence and remedy: mere remarks only where a profile has nothing else, and is
-    not healthy."""
+    not healthy, and the one that it is headed by."""
     weighty = [branch for branch in trees if not is_remark(branch.finding)]
+    if weighty and weighty[0] is not trees[0]:
+        return [trees[0], *weighty]
     return weighty or ([] if report.summary.direction == "healthy" else list(trees))
 
 

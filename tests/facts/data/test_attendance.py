@@ -106,3 +106,12 @@ def test_a_map_that_rests_is_not_named_however_much_work_its_workers_do(tmp_path
     write_stages(tmp_path, [14_000, 600], [8, 1], loop_us=24_000, ended=False)
     _write_steps(tmp_path, step_us=24_000, computing_us=10_000)
     assert not [f for f in advise([tmp_path], load_rules()).findings if f.subject.kind == "pipeline_op"]
+
+
+@pytest.mark.parametrize(("ended", "limit_us"), [(True, 24_000 * ROWS / 4), (False, 600 * ROWS)])
+def test_how_fast_workers_of_unknown_number_deliver_nobody_knows(tmp_path, ended, limit_us):
+    """Four workers take 24 ms a row. Where the recording was stopped nothing tells that they are four: by one of them a
+    batch would take 96 ms, and no gain may be bounded by that. What the second map takes, of one worker, is known."""
+    write_stages(tmp_path, [24_000, 600], [4, 1], loop_us=10_000, ended=ended)
+    found = measure([tmp_path], ["data.pipeline_limit_us"], Options(jobs=1)).facts.number("data.pipeline_limit_us", RUN)
+    assert found == pytest.approx(limit_us, rel=0.03)

@@ -165,7 +165,10 @@ def test_rows_off_the_bursts_of_memory_are_told_with_how_busy_the_cube_is() -> N
     assert unaligned_rows(cube("64,24;24,64", "64,64", "FLOAT")) == {}
     found = unaligned([odd, even, thin], [10, 10, 10], [3000.0, 1000.0, 9000.0], [0.2, 0.8, 0.1])
     assert found is not None and (found.us, found.mac_ratio, found.aligned_ratio) == (3000.0, 0.2, 0.8)
-    assert unaligned([odd], [10], [3000.0], [float("nan")]) is None
+    assert unaligned([odd], [10], [3000.0], [float("nan")]) is None, "nothing to compare with"
+    by_speed = unaligned([odd, even, thin], [10, 10, 10], [3000.0, 1000.0, 9000.0], [float("nan")] * 3)
+    assert by_speed is not None and by_speed.mac_ratio is None and by_speed.us == 3000.0
+    assert by_speed.speed_ratio == pytest.approx(1 / 3, rel=0.01)
     assert unaligned([even, thin], [10, 10], [1000.0, 9000.0], [0.8, 0.1]) is None
 
 

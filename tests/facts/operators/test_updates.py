@@ -169,3 +169,21 @@ def test_many_small_weights_are_a_cause_even_where_the_device_never_idles(
         assert finding.saving is not None
         assert finding.saving.us == pytest.approx(3600, rel=0.02)
         assert report.summary.direction == "computation"
+
+
+@pytest.mark.parametrize(("backward", "share"), [("MulGrad", 0.5), ("", None)])
+def test_products_behind_the_update_are_the_optimizers(tmp_path: Path, backward: str, share: float | None) -> None:
+    """Two of four float32 products stand behind both the backward pass and the update; the network's own stand before
+    it. In a recording without a backward pass, what follows an update may be the next pass."""
+    heading = (
+        "Step Id,Name,Type,Accelerator Core,Start Time(us),Duration(us),Wait Time(us),Input Shapes,Input Data Types"
+    )
+    rows, at = [heading], 1_000_000
+    for step in range(3):
+        for kind in ["MatMulV2", backward or "Mul", "MatMulV2", "ApplyAdamWV2", "MatMulV2", "MatMulV2"]:
+            core = "AI_CORE" if kind == "MatMulV2" else "AI_VECTOR_CORE"
+            rows.append(f'{step},{kind.lower()},{kind},{core},{at}.000,100,0,"64,64;64,64",FLOAT;FLOAT')
+            at += 110
+    (tmp_path / "kernel_details.csv").write_text("\n".join(rows) + "\n", encoding="utf-8")
+    facts = measure([tmp_path], ["operator_type.optimizer_share"], Options(jobs=1)).facts
+    assert facts.number("operator_type.optimizer_share", Subject("operator_type", "MatMulV2")) == share

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from math import ceil
+from statistics import median
 from typing import NamedTuple
 
 from advisor.facts.operators.kinds import dtypes, elements, is_cube, moved_bytes, result_rows, rows, shapes
@@ -108,18 +109,23 @@ class UnalignedRows:
     """Large multiplications whose rows are off 32 bytes: microseconds over the profile, busy part of the cube unit."""
 
     us: float
-    mac_ratio: float
+    mac_ratio: float | None
     aligned_ratio: float | None
     """Busy part in the large multiplications of the same type whose rows are aligned, of similar size where there are
     such; None without any."""
     shape: str
     align: str
+    speed_ratio: float | None = None
+    """Where nothing counted how busy the cube unit was: operations per second as a multiple of those of aligned ones of
+    similar size and the same type of data."""
 
 
 class _Large(NamedTuple):
     us: float
     mac: float
     flop: int
+    rate: float
+    """Operations per microsecond."""
     signature: Signature
     off: dict[int, int]
 
@@ -133,24 +139,51 @@ def unaligned(
     as it is used, a result as it lies: a size that is off in the rows of one is so in all calls that take it.
     """
     large = [
-        _Large(us, mac, product.flop, signature, unaligned_rows(signature))
+        _Large(us, mac, product.flop, product.flop * n / us, signature, unaligned_rows(signature))
         for signature, n, us, mac in zip(signatures, counts, totals, macs, strict=True)
-        if n > 0 and us / n >= LAUNCH_US and mac == mac and is_compute_bound(signature)
-        and (product := matmul(signature))
-    ]  # fmt: skip
+        if n > 0 and us / n >= LAUNCH_US and is_compute_bound(signature) and (product := matmul(signature))
+    ]
+    counted = [call for call in large if call.mac == call.mac]
+    by_speed, large = not counted, counted or large
     off = {size: even for call in large for size, even in _off(result_rows(call.signature)).items()}
     odd = [call for call in large if call.off or _sizes(call.signature) & off.keys()]
     if not odd:
         return None
     even = [call for call in large if call not in odd]
+    if by_speed:
+        return _by_speed(odd, even, off)
     beside = [(call.us, _busy(_alike(call, even))) for call in odd] if even else []
     worst = max(odd, key=lambda call: call.us * (1 - call.mac))
-    align = worst.off or {size: off[size] for size in sorted(_sizes(worst.signature) & off.keys())}
     return UnalignedRows(
         sum(call.us for call in odd), _busy(odd),
         sum(us * mac for us, mac in beside) / sum(us for us, _ in beside) if beside else None,
-        worst.signature.input_shapes, ", ".join(f"{size} → {even}" for size, even in align.items()),
+        worst.signature.input_shapes, _aligned(worst, off),
     )  # fmt: skip
+
+
+def _aligned(call: _Large, off: Mapping[int, int]) -> str:
+    """Its sizes that are off, and what they would be."""
+    align = call.off or {size: off[size] for size in sorted(_sizes(call.signature) & off.keys())}
+    return ", ".join(f"{size} → {even}" for size, even in align.items())
+
+
+def _by_speed(odd: Sequence[_Large], even: Sequence[_Large], off: Mapping[int, int]) -> UnalignedRows | None:
+    """What they reach of the speed of the middle one of those beside them; None where none of them can be compared."""
+    pairs = [
+        (call, median(other.rate for other in alike))
+        for call in odd
+        if (alike := [
+            other for other in even
+            if 1 / SIZE_CLASS <= other.flop / call.flop <= SIZE_CLASS
+            and dtypes(other.signature.input_dtypes) == dtypes(call.signature.input_dtypes)
+        ])
+    ]  # fmt: skip
+    if not pairs:
+        return None
+    us = sum(call.us for call, _ in pairs)
+    worst, _ = max(pairs, key=lambda pair: pair[0].us * (1 - pair[0].rate / pair[1]))
+    reached = sum(call.us * min(call.rate / usual, 1.0) for call, usual in pairs) / us
+    return UnalignedRows(us, None, None, worst.signature.input_shapes, _aligned(worst, off), reached)
 
 
 def _sizes(signature: Signature) -> set[int]:

@@ -20,7 +20,7 @@ from advisor.facts.operators.types import conversions, data_types, padding
 from advisor.facts.operators.types.row import TypeRow, category
 from advisor.model import Fact, Source, Subject
 
-PARTS = ("update", "attention", "fusible", "written_back", "loss")
+PARTS = ("update", "attention", "fusible", "written_back", "optimizer", "loss")
 """Of what a type's kernels may be a part (`TypeRow.parts`)."""
 
 Rows = Mapping[int, TypeRow]
@@ -134,6 +134,7 @@ def _unaligned(found: Sequence[UnalignedRows], scale: float) -> Told:
     return {
         "unaligned_us": sum(one.us for one in found) * scale,
         "unaligned_mac_ratio": odd.mac_ratio, "aligned_mac_ratio": odd.aligned_ratio,
+        "unaligned_speed_share": odd.speed_ratio,
         "unaligned_shape": odd.shape, "unaligned_align": odd.align,
     }  # fmt: skip
 

@@ -76,7 +76,8 @@ class TypeRow:
     backward: Backward | None = None
     parts: Mapping[str, float] = field(default_factory=dict)
     """Time of those of its kernels that are a part of something larger: an `update` of weights, an `attention` that is
-    not fused, runs of small kernels that are `fusible`, weights `written_back` in another data type, a `loss`."""
+    not fused, runs of small kernels that are `fusible`, weights `written_back` in another data type, products of
+    the `optimizer` in float32, a `loss`."""
     gating: Floats | None = None
     """Calls a step that the next kernel multiplies with something, of an activation; None where no order tells."""
     longest: tuple[LongCall, ...] = ()
