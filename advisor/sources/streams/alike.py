@@ -2,59 +2,54 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import replace
-from typing import TYPE_CHECKING
+from collections.abc import Callable, Hashable, Sequence
 
 import numpy as np
 
 from advisor.basics.arrays import Ints, Mask
 from advisor.sources.frames import ABSENT
 
-if TYPE_CHECKING:
-    from advisor.sources.streams.kernels import Signature
 
-
-def with_cores(signatures: Sequence[Signature], signature: Ints, name: Ints, lost: Mask) -> Ints:
-    """The signature of each kernel; where its core is not told, or what stands there is `lost` (of each signature),
-    that of the other kernels of its name which agree in all the rest: a damaged cell does not make two kernels of
-    one."""
-    untold = lost | np.array([each.core.lower() in ABSENT for each in signatures], bool)
-    mine = untold[signature]
+def with_cores(cores: Sequence[str], rest: Callable[[int], Hashable], kind: Ints, name: Ints, lost: Mask) -> Ints:
+    """The kind of each kernel, of which `cores` tells the core and `rest` all else; where the core is not told, or what
+    stands there is `lost` (of each kind), that of the other kernels of its name which agree in the rest: a damaged cell
+    does not make two kernels of one."""
+    untold = lost | np.array([core.lower() in ABSENT for core in cores], bool)
+    mine = untold[kind]
     if not mine.any() or mine.all():
-        return signature
-    told: dict[tuple[int, Signature], set[int]] = {}
-    for of_name, kind in _pairs(name[~mine], signature[~mine], len(signatures)):
-        told.setdefault((of_name, replace(signatures[kind], core="")), set()).add(kind)
-    codes, of_code = np.unique(name[mine] * len(signatures) + signature[mine], return_inverse=True)
-    found = codes % len(signatures)
-    for place, (of_name, kind) in enumerate(zip((codes // len(signatures)).tolist(), found.tolist(), strict=True)):
-        others = told.get((of_name, replace(signatures[kind], core="")), set())
+        return kind
+    told: dict[tuple[int, Hashable], set[int]] = {}
+    for of_name, each in _pairs(np.unique(name[~mine] * len(cores) + kind[~mine]), len(cores)):
+        told.setdefault((of_name, rest(each)), set()).add(each)
+    codes, of_code = np.unique(name[mine] * len(cores) + kind[mine], return_inverse=True)
+    found = codes % len(cores)
+    for place, (of_name, each) in enumerate(_pairs(codes, len(cores))):
+        others = told.get((of_name, rest(each)), set())
         if len(others) == 1:
             (found[place],) = others
-    filled: Ints = signature.copy()
+    filled: Ints = kind.copy()
     filled[mine] = found[of_code]
     return filled
 
 
-def of_another_type(signatures: Sequence[Signature], signature: Ints, names: Sequence[str], name: Ints) -> int:
-    """How many kernels bear another type than most of their name, or none."""
+def of_another_type(types: Sequence[str], kind: Ints, names: Sequence[str], name: Ints) -> int:
+    """How many kernels bear another type than most of their name, or none; `types` are those of their kinds."""
     index: dict[str, int] = {}
-    types = np.array([index.setdefault(each.type, len(index)) for each in signatures], np.int64)[signature]
+    of = np.array([index.setdefault(each, len(index)) for each in types], np.int64)[kind]
     first = np.zeros(len(names), np.int64)
-    first[name] = types
+    first[name] = of
     several = np.zeros(len(names), bool)
-    several[name[first[name] != types]] = True
+    several[name[first[name] != of]] = True
     several &= np.array([each.lower() not in ABSENT for each in names], bool)
     if not several.any():
         return 0
     mine = several[name]
-    codes, counts = np.unique(name[mine] * len(index) + types[mine], return_counts=True)
+    codes, counts = np.unique(name[mine] * len(index) + of[mine], return_counts=True)
     most = np.zeros(len(names), np.int64)
     np.maximum.at(most, codes // len(index), counts)
     return int(counts.sum() - most.sum())
 
 
-def _pairs(name: Ints, signature: Ints, size: int) -> list[tuple[int, int]]:
-    codes = np.unique(name * size + signature)
+def _pairs(codes: Ints, size: int) -> list[tuple[int, int]]:
+    """(name, kind) of codes."""
     return list(zip((codes // size).tolist(), (codes % size).tolist(), strict=True))

@@ -261,10 +261,12 @@ class _Collector:
         beside = halves(cores, mine, start[order], duration[order], name[order], stream[order])
         beside |= launchers(cores, mine, counted[order], start[order], duration[order], name[order])
         order = order[~beside] if beside.any() else order
-        lost = np.array([_NO_WORD.match(each.core) is not None for each in signatures], bool)
-        signature = with_cores(signatures, signature, name, lost)  # what only starts a kernel has no core
+        lost = np.array([_NO_WORD.match(core) is not None for core in cores], bool)  # what only starts one has no core
+        signature = with_cores(cores, lambda kind: replace(signatures[kind], core=""), signature, name, lost)
         start, duration = start[order], duration[order]
-        self.of_another_type = of_another_type(signatures, signature[order], list(self.names.index), name[order])
+        self.of_another_type = of_another_type(
+            [each.type for each in signatures], signature[order], list(self.names.index), name[order]
+        )
         end = np.where(start >= 0, start + np.rint(duration * 1000).astype(np.int64), UNKNOWN)
         size = len(self.signatures.index)
         return Kernels(
