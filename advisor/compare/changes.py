@@ -109,7 +109,8 @@ def _members(part: Change, old: FactTable, new: FactTable) -> tuple[list[Change]
     found = []
     for way in settings().members.get(part.part, ()):
         each = [line for fact in way for line in _each(Role.MEMBER, part.part, fact, old, new)]
-        overlaps = any(sum(map(of, each)) > limits["overlap"] * of(part) for of in (_BEFORE, _AFTER))
+        kernels = [line for line in each if line.subject != RUN]
+        overlaps = any(sum(map(of, kernels)) > limits["overlap"] * of(part) for of in (_BEFORE, _AFTER))
         lines = sorted(_renamed(each), key=lambda line: -abs(line.difference))
         telling = [line for line in lines if line.difference / part.difference >= limits["account_share"]]
         against = [line for line in lines if line.difference / part.difference <= -limits["account_share"]]
