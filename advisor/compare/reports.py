@@ -84,7 +84,7 @@ def compare(before: Report, after: Report, *, catalogue: Mapping[str, FactKind] 
         before=before.profile,
         after=after.profile,
         comparable=comparable,
-        headline=said if marked else reworded(said),
+        headline=said if marked or untold is not None else reworded(said),
         outcome=outcome,
         obstacles=between,
         metrics=found,

@@ -117,7 +117,7 @@ def test_windows_of_a_chosen_length_are_compared_where_a_part_tells_of_as_much_w
     """Two windows without steps or counts are as long as somebody chose, whatever was done in them."""
     told = compare(before, after)
     assert told.outcome == outcome
-    assert ("cannot be told" in told.headline.en) == (outcome == "unknown")
+    assert ("cannot be told" in told.headline.en) == ("请标记step" in told.headline.zh) == (outcome == "unknown")
     assert bool(told.accounts) == (outcome == "faster")
 
 
