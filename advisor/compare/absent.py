@@ -29,7 +29,8 @@ def is_gone(subject: Subject, old: FactTable, new: FactTable) -> bool:
 
 def is_taken_over(times: str, kind: str, old: FactTable, new: FactTable) -> bool:
     """Whether names of this kind that were not there before take most of the time that the others lost: a version calls
-    the same work otherwise, and a fused operator takes the place of several."""
+    the same work otherwise, and a fused operator takes the place of several. Where a side names none, or none of them
+    lost time, nothing was taken."""
     sides = []
     for table in (old, new):
         of_kind = {key: number(fact.value) or 0.0 for key, fact in table.of(times).items() if key[0] == kind}
@@ -37,4 +38,4 @@ def is_taken_over(times: str, kind: str, old: FactTable, new: FactTable) -> bool
     before, after = sides
     went = sum(max(us - after.get(key, 0.0), 0.0) for key, us in before.items())
     came = sum(us for key, us in after.items() if key not in before)
-    return 0.0 < came >= settings().limits["taken_over"] * went
+    return bool(before) and went > 0.0 and 0.0 < came >= settings().limits["taken_over"] * went

@@ -40,6 +40,10 @@ class Change:
     after: float
     share: float = 0.0
     rest: bool = False
+    calls: tuple[float, float] | None = None
+    """How often an operator type is called on either side, where that changed."""
+    overlaps: bool = False
+    """Of a part: those named for it run beside one another, together longer than it; nothing is left over of it."""
 
     @property
     def difference(self) -> float:
@@ -80,10 +84,11 @@ def _parts(old: FactTable, new: FactTable, parts: Sequence[str], before: float, 
     lines.sort(key=lambda line: -line.difference * (after - before))
     *lines, rest = _shared([*lines, _rest(Role.PART, "", before, after, lines)], 1.0, after - before)
     for line in lines:
-        yield line
-        if abs(line.share) >= settings().limits["account_share"]:
-            yield from _members(line, old, new)
-            yield from _seen_at(line, old, new)
+        told = abs(line.share) >= settings().limits["account_share"]
+        members, overlaps = _members(line, old, new) if told else ([], False)
+        yield replace(line, overlaps=overlaps)
+        yield from members
+        yield from _seen_at(line, old, new) if told else ()
     if parts:
         yield rest
 
@@ -96,21 +101,27 @@ def _shared(lines: Sequence[Change], whole: float, change: float) -> list[Change
     return [replace(line, share=whole * sign * line.difference / moved if moved else 0.0) for line in lines]
 
 
-def _members(part: Change, old: FactTable, new: FactTable) -> Iterator[Change]:
+def _members(part: Change, old: FactTable, new: FactTable) -> tuple[list[Change], bool]:
     """The largest of those who changed as the part did, the one that changed most against them, and everything else:
-    together they are the part's change. Of several ways to divide it the one that leaves least unnamed."""
+    together they are the part's change. Of several ways to divide it the one that leaves least unnamed. And whether
+    they overlap: where all of them together take longer than the part, there is no "everything else"."""
     limits = settings().limits
     found = []
     for way in settings().members.get(part.part, ()):
-        lines = _renamed([line for fact in way for line in _each(Role.MEMBER, part.part, fact, old, new)])
-        lines.sort(key=lambda line: -abs(line.difference))
+        each = [line for fact in way for line in _each(Role.MEMBER, part.part, fact, old, new)]
+        kernels = [line for line in each if line.subject != RUN]
+        overlaps = any(sum(map(of, kernels)) > limits["overlap"] * of(part) for of in (_BEFORE, _AFTER))
+        lines = sorted(_renamed(each), key=lambda line: -abs(line.difference))
         telling = [line for line in lines if line.difference / part.difference >= limits["account_share"]]
         against = [line for line in lines if line.difference / part.difference <= -limits["account_share"]]
         shown = [*telling[: int(limits["accounts_shown"])], *against[:1]]
         if shown:
-            found.append([*shown, _rest(Role.MEMBER, part.part, part.before, part.after, shown)])
-    if found:
-        yield from _shared(min(found, key=lambda lines: abs(lines[-1].difference)), part.share, part.difference)
+            found.append(([*shown, _rest(Role.MEMBER, part.part, part.before, part.after, shown)], overlaps))
+    if not found:
+        return [], False
+    lines, overlaps = min(found, key=lambda way: abs(way[0][-1].difference))
+    shared = _shared(lines, part.share, part.difference)
+    return (shared[:-1] if overlaps else shared), overlaps
 
 
 _BEFORE, _AFTER = attrgetter("before"), attrgetter("after")
@@ -150,7 +161,18 @@ def _each(role: Role, part: str, fact: str, old: FactTable, new: FactTable) -> I
         return
     for key in sorted({*before, *after}):
         subject = replace((before.get(key) or after[key]).subject, id=key[1])
-        yield _line(role, part, fact, subject, _value(before, key), _value(after, key))
+        line = _line(role, part, fact, subject, _value(before, key), _value(after, key))
+        yield replace(line, calls=_calls(key, old, new))
+
+
+def _calls(key: Key, old: FactTable, new: FactTable) -> tuple[float, float] | None:
+    """How often the operator type is called, where that is another number on the other side: more calls and slower
+    ones are no one fault."""
+    calls = [_value(table.of("operator_type.count"), key) for table in (old, new)]
+    a, b = calls
+    if key[0] != "operator_type" or not a or not b or abs(b - a) <= settings().limits["least_change"] * max(a, b):
+        return None
+    return a, b
 
 
 def _value(facts: Mapping[Key, Fact], key: Key) -> float | None:

@@ -8,7 +8,7 @@ from dataclasses import replace
 
 from advisor.compare.absent import OPERATORS, is_gone, is_none, is_taken_over
 from advisor.compare.facts import FactTable, key_of, number
-from advisor.compare.metrics import MEASURED_KERNEL
+from advisor.compare.metrics import KERNEL_TIME, MEASURED_KERNEL
 from advisor.compare.model import Cause, Effect, Matched, Metric
 from advisor.compare.sight import Sight
 from advisor.engine.concluding.joint import is_promise
@@ -120,7 +120,7 @@ def _effect(
 ) -> Effect:
     assert remedy.verify is not None
     name, expect = _own(remedy.verify.fact, finding.subject.kind, units), remedy.verify.expect
-    name = _timed(name, finding, old, new)
+    name = _known(_timed(name, finding, old, new), finding, old, new)
     unit = units.get(name, "")
     a, b = old.value(name, finding.subject), _after(name, finding, old, new, step is not None)
     if step is None and finding.direction != Direction.EVIDENCE:
@@ -155,8 +155,9 @@ def _shared(found: list[Effect], step: Metric | None) -> Iterator[Effect]:
     """The effects with their parts of what the step gained: of remedies that were applied, one of each finding, by what
     was promised. A gain that stays under half of what was promised is a part of it."""
     gained = None
-    if step is not None and step.fact != MEASURED_KERNEL and step.before is not None and step.after is not None:
-        gained = step.before - step.after  # what a launch gained is no part of what is lost in all of them
+    alone = (MEASURED_KERNEL, KERNEL_TIME)
+    if step is not None and step.fact not in alone and step.before is not None and step.after is not None:
+        gained = step.before - step.after  # what kernels gained is no part of what is lost between them
     credited: dict[str, Effect] = {}
     for effect in found:
         if effect.outcome == "kept" and effect.finding.direction != Direction.EVIDENCE:
@@ -186,6 +187,15 @@ def _timed(name: str, finding: Finding, old: FactTable, new: FactTable) -> str:
     return time if known else name
 
 
+def _known(name: str, finding: Finding, old: FactTable, new: FactTable) -> str:
+    """The fact, or where neither side measured it the time of the operator that the finding is about: what a
+    conversion costs shows in the one that converts."""
+    kind, unmeasured = finding.subject.kind, (old.value(name, finding.subject), new.value(name, finding.subject))
+    times = f"{kind}.time_us"
+    own = kind in OPERATORS and any(key_of(finding.subject) in side.of(times) for side in (old, new))
+    return times if own and unmeasured == (None, None) and name.endswith("_us") else name
+
+
 def _after(name: str, finding: Finding, old: FactTable, new: FactTable, comparable: bool) -> Value | None:
     """The fact afterwards. A subject that had time and is gone where the others of its kind were measured takes
     none any more: a removed operator, a collective that no longer happens. How long a call of it takes is not told by
@@ -206,7 +216,10 @@ def _after(name: str, finding: Finding, old: FactTable, new: FactTable, comparab
 def _noise(unit: str, step: Metric | None) -> float:
     """Relative change of a fact below which it has not moved."""
     least = settings().limits["fact_noise"]
-    return max(least, step.noise) if step is not None and unit == "us" else least
+    if step is None or unit != "us":
+        return least
+    whole = max(step.before or 0.0, step.after or 0.0)
+    return max(least, step.noise, step.floor / whole if whole > 0 else 0.0)
 
 
 def judge_expectation(expect: str, before: Value | None, after: Value | None, noise: float) -> str:

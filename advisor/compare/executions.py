@@ -1,10 +1,14 @@
-"""Sums of recordings that hold another number of executions: they are told for as many calls as before, else the
-shorter recording would be the faster one."""
+"""How much work two recordings without steps hold: how long one lasts tells nothing of its speed before that is known.
+
+Calls of operators tell it: sums and lengths of recordings that hold another number of executions are told for as many
+calls as before, else the shorter recording would be the faster one. Where nobody counted calls, a part that takes as
+long as before is a witness of as much work.
+"""
 
 from __future__ import annotations
 
 import math
-from dataclasses import replace
+from dataclasses import dataclass, replace
 
 from advisor.basics.units import show
 from advisor.compare.facts import FactTable, number
@@ -13,47 +17,92 @@ from advisor.knowledge.comparison import settings
 from advisor.knowledge.words import both
 from advisor.model import Fact, Finding, Report, Saving
 
+_CALLS = "operator_type.count"
 
-def as_many_calls(before: Report, after: Report) -> tuple[Report, Obstacle | None]:
-    """`after` with its sums over the recording as they would be of as many calls as were made before, and what is to
-    be said of it; as it is where its recording holds as many, or where something tells how long either lasts."""
-    factor = 1.0
-    if not before.profile.has_steps and not after.profile.has_steps:
-        factor = _fewer_calls(FactTable(before.facts), FactTable(after.facts))
-    if factor == 1.0:
-        return after, None
+
+@dataclass(frozen=True)
+class Repeated:
+    """The report of the later side with its sums as they would be of as many calls as were made before."""
+
+    report: Report
+    factor: float | None = 1.0
+    """What they were multiplied by; None where calls do not tell whether the recordings hold as much."""
+
+    @property
+    def obstacle(self) -> Obstacle | None:
+        """What is to be said of it."""
+        if self.factor is None or self.factor == 1.0:
+            return None
+        share = f"× {show(1 / self.factor, 'number')}"
+        return Obstacle("executions", "× 1", share, False, both("difference_matters.executions"))
+
+
+def as_many_calls(before: Report, after: Report, old: FactTable, new: FactTable) -> Repeated:
+    """`after` for as many calls as `before` has, by the facts of both sides that may be compared; as it is where its
+    recording holds as many, where calls do not tell, and where steps are marked."""
+    if before.profile.has_steps or after.profile.has_steps:
+        return Repeated(after)
+    factor = _fewer_calls(old, new)
+    if factor is None or factor == 1.0:
+        return Repeated(after, factor)
     scaled = replace(
         after,
         facts=tuple(_times(fact, factor) for fact in after.facts),
         findings=tuple(_weighed(finding, factor) for finding in after.findings),
     )
-    share = f"× {show(1 / factor, 'number')}"
-    return scaled, Obstacle("executions", "× 1", share, False, both("difference_matters.executions"))
+    return Repeated(scaled, factor)
 
 
-def _fewer_calls(old: FactTable, new: FactTable) -> float:
-    """How many times as often each type of operator was called before; 1 where these differ from each other, where
-    they are few, and where a length is known."""
+def holds_as_much(old: FactTable, new: FactTable) -> bool:
+    """Whether anything tells that two recordings without steps hold as much work as each other, or how much more: calls
+    were counted on both sides, or one of the larger parts of both takes as long as before."""
+    if old.of(_CALLS).keys() & new.of(_CALLS).keys() or _both(old, new, "operators.kernel_count"):
+        return True
+    limits = settings().limits
+    lengths = _both(old, new, "step.time_us")
+    for name in settings().witnesses if lengths else ():
+        parts = _both(old, new, name)
+        large = parts and all(part >= limits["account_share"] * of for part, of in zip(parts, lengths, strict=True))
+        if large and abs(parts[1] - parts[0]) <= limits["least_change"] * max(parts):
+            return True
+    return False
+
+
+def doubt(new: FactTable, factor: float | None) -> float:
+    """The part of the later side's length, told for as many calls, of which nobody knows whether it grows with the
+    calls: a device that is idle may wait for what is done once."""
+    length = new.number("step.time_us")
+    if factor is None or factor == 1.0 or not length:
+        return 0.0
+    works = sum(new.number(name) or 0.0 for name in ("step.computing_us", "step.exposed_communication_us"))
+    return abs(1 - 1 / factor) * max(0.0, 1 - works / length)
+
+
+def _both(old: FactTable, new: FactTable, name: str) -> tuple[float, ...]:
+    """The fact on both sides; nothing where a side lacks it or has none."""
+    found = tuple(value for table in (old, new) if (value := table.number(name)))
+    return found if len(found) == 2 else ()
+
+
+def _fewer_calls(old: FactTable, new: FactTable) -> float | None:
+    """How many times as often each type of operator was called before; None where these differ from each other, and
+    where types are too few to tell that from chance."""
     chosen = settings()
-    if any(table.number(name) for table in (old, new) for name in chosen.steps):
-        return 1.0
-    counts, later, times = old.of("operator_type.count"), new.of("operator_type.count"), old.of("operator_type.time_us")
+    counts, later, times = old.of(_CALLS), new.of(_CALLS), old.of("operator_type.time_us")
     found = []
     for key in counts.keys() & later.keys() & times.keys():
         calls, now, us = (number(table[key].value) for table in (counts, later, times))
         if calls and now and us and min(calls, now, us) > 0:
             found.append((calls / now, us))
     found.sort()
-    if len(found) < chosen.limits["executed_types"]:
-        return 1.0
-    middle, noise = found[len(found) // 2][0], chosen.limits["least_change"]
-    alike = sum(us for factor, us in found if abs(factor - middle) <= noise * middle)
-    same = (
-        not math.isfinite(middle)
-        or abs(middle - 1) <= noise
-        or alike < chosen.limits["executed_alike"] * sum(us for _, us in found)
-    )
-    return 1.0 if same else middle
+    if not found or not all(math.isfinite(factor) for factor, _ in found):
+        return None
+    noise, whole = chosen.limits["least_change"], chosen.limits["executed_alike"] * sum(us for _, us in found)
+    for factor in (1.0, found[len(found) // 2][0]):
+        if sum(us for each, us in found if abs(each - factor) <= noise * factor) >= whole:
+            usual = abs(factor - 1) <= noise
+            return 1.0 if usual else factor if len(found) >= chosen.limits["executed_types"] else None
+    return None
 
 
 def _times(fact: Fact, factor: float) -> Fact:

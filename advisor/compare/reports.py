@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from functools import reduce
 from json import JSONDecodeError
 from pathlib import Path
@@ -14,12 +14,13 @@ from advisor.basics.files import LARGEST_DOCUMENT, read_own
 from advisor.basics.units import MEASURED, show, show_apart, signed
 from advisor.compare.changes import Change, Role, changes
 from advisor.compare.effects import causes, effects
-from advisor.compare.executions import as_many_calls
+from advisor.compare.executions import as_many_calls, doubt, holds_as_much
 from advisor.compare.facts import FactTable
 from advisor.compare.matching import match_findings
-from advisor.compare.metrics import MEASURED_KERNEL, metrics
+from advisor.compare.metrics import KERNEL_TIME, MEASURED_KERNEL, metrics
 from advisor.compare.model import Cause, Comparison, Matched, Metric, Obstacle
 from advisor.compare.obstacles import obstacles, unlike_files
+from advisor.compare.renamed import as_one_kernel
 from advisor.compare.sight import sight
 from advisor.compare.steps import MOST, pauses, slow_steps_told
 from advisor.engine.concluding.summary import about, named
@@ -39,6 +40,9 @@ _STEP = (MEASURED_KERNEL, "step.time_us", "data.step_us")
 """How long a launch of the kernel takes that was measured, else a step: on the device, or where only the host was
 recorded, from batch to batch."""
 
+_SUBJECTS = {MEASURED_KERNEL: "kernel", KERNEL_TIME: "kernels"}
+"""What a headline speaks of, where that is no step."""
+
 
 def compare(before: Report, after: Report, *, catalogue: Mapping[str, FactKind] | None = None) -> Comparison:
     """What became of metrics, findings and promises. Pure: reads no profile. Reports with all their facts explain
@@ -47,43 +51,75 @@ def compare(before: Report, after: Report, *, catalogue: Mapping[str, FactKind] 
         from advisor.facts.registry import catalogue as known
 
         catalogue = known()
-    after, repeated = as_many_calls(before, after)
+    before, renamed = as_one_kernel(before, after)
     seen = sight(FactTable(before.facts), FactTable(after.facts), catalogue)
+    repeated = as_many_calls(before, after, seen.old, seen.new)
+    if repeated.obstacle is not None:
+        after = repeated.report
+        seen = sight(FactTable(before.facts), FactTable(after.facts), catalogue)
     old, new = seen.old, seen.new
-    differing = obstacles(before.profile, after.profile, old, new)
-    between = (*differing, *filter(None, (repeated,)), *unlike_files(seen))
+    differing = (*obstacles(before.profile, after.profile, old, new), *filter(None, (renamed, repeated.obstacle)))
+    between = (*_once(differing), *unlike_files(seen))
     comparable = not any(obstacle.blocks for obstacle in between)
-    found = tuple(metrics(old, new, catalogue))
+    unsure = doubt(new, repeated.factor)
+    found = tuple(metrics(old, new, catalogue, unsure))
     matched = tuple(match_findings(before, after, seen, comparable))
     step = next((m for name in _STEP for m in found if m.fact == name and m.before and m.after), None)
     marked = before.profile.has_steps or after.profile.has_steps
-    paused = None if marked or step is None or step.fact == MEASURED_KERNEL else pauses(old, new)
-    step = step if paused is None else None
+    untold = None if marked or not comparable else _untold(step, old, new, unsure, matched)
+    step = step if untold is None else None
     usable = step if comparable else None
     units = {name: kind.unit for name, kind in catalogue.items()}
     outcome = _outcome(step, comparable)
     worth = step.noise if step is not None else settings().limits["least_change"]
     of_steps = None if usable is not None and usable.fact == MEASURED_KERNEL else usable
-    where = tuple(changes(old, new, worth)) if comparable and of_steps is usable and paused is None else ()
+    kernels = next((m for m in found if m.fact == KERNEL_TIME and m.before and m.after), None)
+    if not comparable or marked or step is not None or untold is not None or repeated.factor is None:
+        kernels = None  # how long a recording takes is told otherwise, or not by them
+    moved = comparable and of_steps is usable and untold is None and (kernels is None or kernels.moved)
+    where = tuple(changes(old, new, worth)) if moved else ()
     behind = tuple(causes(matched, old, new, of_steps, _against(where))) if of_steps is not None else ()
-    said = _headline(outcome, step, matched, between, behind, where, (old, new))
-    if comparable and paused is not None:
-        lengths = " → ".join(show_apart(*paused, "us", MEASURED))
-        said = both("comparison.headline_paused", times=lengths, counts=_counted(matched))
+    said = untold or _headline(outcome, step or kernels, matched, between, behind, where, (old, new))
     return Comparison(
         before=before.profile,
         after=after.profile,
         comparable=comparable,
-        headline=said if marked else reworded(said),
+        headline=said if marked or untold is not None else reworded(said),
         outcome=outcome,
         obstacles=between,
         metrics=found,
         findings=matched,
-        effects=tuple(effects(before, seen, units, usable)),
+        effects=tuple(effects(before, seen, units, usable or kernels)),
         causes=behind,
         unattributed_us=_unattributed(of_steps, behind),
         accounts=where,
     )
+
+
+def _once(obstacles: Iterable[Obstacle]) -> Iterator[Obstacle]:
+    """Each kind of difference once."""
+    yield from {other.what: other for other in obstacles}.values()
+
+
+def _untold(
+    step: Metric | None, old: FactTable, new: FactTable, unsure: float, matched: Sequence[Matched]
+) -> Text | None:
+    """The headline where lengths of recordings without steps tell nothing of speed, and why; None where they do."""
+    if step is None or step.fact != "step.time_us":
+        return None
+    paused = pauses(old, new)
+    if paused is not None:
+        lengths = " → ".join(show_apart(*paused, "us", MEASURED))
+        return both("comparison.headline_paused", times=lengths, counts=_counted(matched))
+    why = None
+    if not holds_as_much(old, new):
+        why = both("comparison.untold_work")
+    elif unsure > settings().limits["account_share"]:
+        why = both("comparison.untold_idle", share=show(unsure, "ratio"))
+    if why is None:
+        return None
+    lengths = " → ".join(show_apart(step.before or 0.0, step.after or 0.0, "us", MEASURED))
+    return both("comparison.headline_untold", times=lengths, why=why, counts=_counted(matched))
 
 
 def _against(where: Sequence[Change]) -> float:
@@ -121,7 +157,8 @@ def _headline(
         for other in (other for other in between if other.what == "executions" or other.what.endswith("files")):
             said = both("comparison.headline_besides", first=said, what=_differing(other), why=other.why)
         return said
-    subject = "kernel" if step.fact == MEASURED_KERNEL else "headline"
+    subject = _SUBJECTS.get(step.fact, "headline")
+    outcome = _outcome(step, True)
     assumed = outcome == "same" and step.noise <= settings().limits["least_change"]
     said = both(
         f"comparison.{subject}_{'assumed' if assumed else outcome}",
@@ -135,9 +172,9 @@ def _headline(
     whole = step.after - step.before
     known = sum(cause.us for cause in behind if cause.finding.saving is not None)
     if abs(whole - known) > MOST * abs(whole):
-        for place, line in _places(where):
+        for place, line in _places(where) if step.moved else ():
             said = both("comparison.headline_place", first=said, place=place, change=signed(line.difference, "us"))
-    for other in (other for other in between if step.moved and other.what != "files"):
+    for other in (other for other in between if (step.moved and other.what != "files") or other.what == "executions"):
         said = both("comparison.headline_besides", first=said, what=_differing(other), why=other.why)
     return said
 
@@ -155,6 +192,7 @@ def _differing(other: Obstacle) -> Text:
 def _places(where: Sequence[Change]) -> Iterator[tuple[Text, Change]]:
     """Where most of the change stands: a part of the step, or who of it has most of the change."""
     told = [line for line in where if line.role is not Role.SEEN_AT and not line.rest and line.share > MOST]
+    told = [line for line in told if line.subject != RUN or line.fact != KERNEL_TIME]  # the headline's own subject
     for line in told[:2][-1:]:
         of = fact_titles().get(line.fact if line.subject == RUN else line.part)
         if of is not None:

@@ -19,6 +19,8 @@ class Settings:
     """Compared as well where neither side tells how long a step or the recording takes."""
     of_executions: frozenset[str] = frozenset()
     """Sums that grow with the number of executions in a recording without steps."""
+    witnesses: tuple[str, ...] = ()
+    """Parts of a recording of which one that takes as long as before tells of as much work."""
     steps: dict[str, tuple[tuple[str, ...], ...]] = field(default_factory=dict)
     """Fact of a step's length -> ways to divide it into parts that add up."""
     members: dict[str, tuple[tuple[str, ...], ...]] = field(default_factory=dict)
@@ -41,6 +43,7 @@ def settings() -> Settings:
         tuple(found["metrics"]),
         tuple(found["without_length"]),
         frozenset(found["of_executions"]),
+        tuple(found["witnesses"]),
         {step: tuple(map(tuple, divisions)) for step, divisions in found["step"].items()},
         {part: tuple((way,) if isinstance(way, str) else tuple(way) for way in ways)
          for part, ways in found["members"].items()},
@@ -57,7 +60,7 @@ def compared_facts() -> frozenset[str]:
     ways = (way for divided in (chosen.steps, chosen.members) for ways in divided.values() for way in ways)
     seen = (fact for facts in chosen.seen_at.values() for fact in facts)
     signs = (fact for facts in chosen.signs.values() for fact in facts)
-    metrics = (*chosen.metrics, *chosen.without_length)
+    metrics = (*chosen.metrics, *chosen.without_length, *chosen.witnesses)
     looked_for = (*chosen.none_beside, *chosen.none_beside.values())
     parts = (fact for way in ways for fact in way)
     return frozenset((*signs, *looked_for, *metrics, *chosen.steps, *chosen.further, *seen, *parts))

@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 
 from advisor.compare import compare
+from advisor.compare.changes import Role as ChangeRole
 from advisor.model import (
     RUN,
     Check,
@@ -14,6 +17,7 @@ from advisor.model import (
     Finding,
     Outcome,
     ProfileInfo,
+    Remedy,
     Report,
     Role,
     Saving,
@@ -21,16 +25,18 @@ from advisor.model import (
     Subject,
     Summary,
     Text,
+    Verify,
 )
+from advisor.render import render
 
 SAME = Text("x", "x")
 PROFILE = ProfileInfo("p", "pytorch", "files", (0,), 1, has_steps=False)
 TYPES = {"MatMul": 70.0, "RmsNorm": 5.0, "Cast": 2.0, "Attention": 90.0, "Add": 3.0, "Gather": 4.0}
 
 
-def recorded(executions: int, slower: float = 1.0, odd: float = 1.0, step: bool = False) -> Report:
+def recorded(executions: int, slower: float = 1.0, odd: float = 1.0, idle_us: float | None = None) -> Report:
     """Sums over so many executions of twenty calls of each type, microseconds; `odd` is what one type's calls are
-    multiplied by."""
+    multiplied by. With idle time the length of the recording is known: kernels and what is idle between them."""
     facts = []
     for name, us in TYPES.items():
         calls = executions * 20 * (odd if name == "Attention" else 1.0)
@@ -38,8 +44,10 @@ def recorded(executions: int, slower: float = 1.0, odd: float = 1.0, step: bool 
         facts.append(Fact("operator_type.count", subject, calls))
         facts.append(Fact("operator_type.time_us", subject, calls * us * slower))
     facts.append(Fact("operators.compute_us", RUN, sum(f.value for f in facts if f.name.endswith("time_us"))))
-    if step:
-        facts.append(Fact("step.time_us", RUN, 1e6))
+    if idle_us is not None:
+        busy = facts[-1].value
+        parts = {"step.time_us": busy + idle_us, "step.computing_us": busy, "step.idle_us": idle_us}
+        facts += [Fact(name, RUN, us) for name, us in parts.items()]
     return Report(PROFILE, Summary("undetermined", SAME), facts=tuple(facts))
 
 
@@ -59,7 +67,6 @@ def test_the_shorter_recording_is_not_the_faster_one():
     [
         (recorded(100), recorded(100, slower=1.5)),
         (recorded(100), recorded(50, odd=2.0)),  # half of the time is called as often as before
-        (recorded(100, step=True), recorded(50, step=True)),
     ],
 )
 def test_sums_stay_what_they_are_where_nothing_tells_of_more_executions(before: Report, after: Report):
@@ -69,6 +76,113 @@ def test_sums_stay_what_they_are_where_nothing_tells_of_more_executions(before: 
     assert [each.after for each in told.metrics if each.fact == "operators.compute_us"] in (
         [values["operators.compute_us"]], [],
     )  # fmt: skip
+
+
+def unmarked(**parts: float) -> Report:
+    """A recording without steps of which a step table tells the parts, microseconds."""
+    facts = [Fact(f"step.{name}_us", RUN, us) for name, us in {**parts, "time": sum(parts.values())}.items()]
+    return Report(PROFILE, Summary("undetermined", SAME), facts=tuple(facts))
+
+
+@pytest.mark.parametrize("slower", [1.0, 1.5])
+def test_a_recording_of_twice_as_many_iterations_is_not_slower(slower: float):
+    """Its length is told for as many calls as before, with all that adds up to it."""
+    told = compare(recorded(100, idle_us=2e4), recorded(200, slower=slower, idle_us=4e4))
+    assert told.outcome == ("same" if slower == 1.0 else "slower")
+    length, computing = (told.metric(f"step.{name}_us") for name in ("time", "computing"))
+    assert length is not None and length.after == pytest.approx(computing.after + 2e4)
+    assert computing.after == pytest.approx(slower * computing.before)
+    assert "as many calls as before" in told.headline.en
+
+
+def test_of_idle_time_nobody_knows_whether_it_grows_with_the_calls():
+    """A script that sets up for most of its time is not three times as fast per call for having made more of them."""
+    told = compare(recorded(100, idle_us=1e6), recorded(300, idle_us=1e6))
+    assert told.outcome == "unknown" and "idle time" in told.headline.en
+    assert not told.accounts and not told.causes
+
+
+@pytest.mark.parametrize(
+    ("before", "after", "outcome"),
+    [
+        (unmarked(computing=88e3, exposed_communication=3.2e6), unmarked(computing=635e3, idle=2.6e6), "unknown"),
+        (unmarked(computing=2e6, idle=1e5), unmarked(computing=4e6, idle=1e5), "unknown"),  # idle as long is no work
+        (unmarked(computing=4e6, exposed_communication=8e5), unmarked(computing=2e6, exposed_communication=8e5),
+         "faster"),
+    ],
+)  # fmt: skip
+def test_windows_of_a_chosen_length_are_compared_where_a_part_tells_of_as_much_work(
+    before: Report, after: Report, outcome: str
+):
+    """Two windows without steps or counts are as long as somebody chose, whatever was done in them."""
+    told = compare(before, after)
+    assert told.outcome == outcome
+    assert ("cannot be told" in told.headline.en) == ("请标记step" in told.headline.zh) == (outcome == "unknown")
+    assert bool(told.accounts) == (outcome == "faster")
+
+
+def test_kernel_time_of_as_many_calls_is_a_verdict():
+    """A statistic alone tells no length; as many calls that take less time in sum are told, and remedies judged."""
+    subject = Subject("operator_type", "Attention")
+    remedy = Remedy("analyse-operator", SAME, SAME, verify=Verify("operator_type.time_us", "falls"))
+    found = Finding(
+        "F1", "R1", "operator-hotspot", Direction.COMPUTATION, Role.CONTRIBUTING, Severity.LOW, Confidence.HIGH,
+        subject, SAME, SAME, remedies=(remedy,),
+    )  # fmt: skip
+    told = compare(replace(recorded(100), findings=(found,)), recorded(100, slower=0.5))
+    assert "Less kernel time" in told.headline.en
+    assert [effect.outcome for effect in told.effects] == ["moved"]
+    other = compare(replace(recorded(100), findings=(found,)), recorded(50, slower=0.5, odd=2.0))
+    assert "kernel time" not in other.headline.en
+    assert [effect.outcome for effect in other.effects] == ["unmeasured"]
+
+
+def test_the_only_kernel_of_both_sides_is_the_same_by_another_name():
+    """However much it gained: else the better a repair, the surer its finding is "resolved" and "new"."""
+    sides = []
+    for name, us in (("histogram_2", 260.0), ("histogram_3", 40.0)):
+        subject = Subject("operator_type", name)
+        facts = (Fact("operator_type.time_us", subject, us), Fact("operator_type.count", subject, 1.0),
+                 Fact("operators.compute_us", RUN, us))  # fmt: skip
+        found = Finding(
+            "F1", "R1", "kernel-benchmark", Direction.COMPUTATION, Role.CONTRIBUTING, Severity.LOW, Confidence.HIGH,
+            subject, SAME, SAME,
+        )  # fmt: skip
+        checks = (Check("R1", Outcome.FAIL),)
+        sides.append(Report(PROFILE, Summary("undetermined", SAME), (found,), checks, facts=facts))
+    told = compare(*sides)
+    assert [match.state for match in told.findings] == ["remaining"]
+    assert [(each.what, each.before, each.after) for each in told.obstacles] == [
+        ("measured kernel", "histogram_2", "histogram_3")
+    ]
+
+
+def test_operators_that_one_side_alone_recorded_are_no_other_names():
+    """Less evidence is no change."""
+    bare = replace(recorded(100, idle_us=0.0), facts=recorded(100, idle_us=0.0).facts[-3:])
+    for sides in ((bare, recorded(100, idle_us=0.0)), (recorded(100, idle_us=0.0), bare)):
+        assert "operators" not in [each.what for each in compare(*sides).obstacles]
+
+
+def test_kernels_that_overlap_leave_no_negative_rest():
+    """Two streams compute at once: kernels together take longer than the time in which any ran."""
+    sides = []
+    for slower in (1.0, 2.0):
+        report = recorded(100, slower=slower, idle_us=0.0)
+        busy = 0.8 * next(fact.value for fact in report.facts if fact.name == "step.computing_us")
+        facts = [fact for fact in report.facts if not fact.name.startswith("step.")]
+        facts += [Fact(name, RUN, busy) for name in ("step.time_us", "step.computing_us")]
+        sides.append(replace(report, facts=tuple(facts)))
+    told = compare(*sides)
+    members = [line for line in told.accounts if line.role == ChangeRole.MEMBER]
+    assert members and not [line for line in members if line.rest]
+    assert "no rest can be told" in render(told, "text")
+
+
+def test_more_calls_are_told_from_slower_ones():
+    """A type that is called 25 times as often, each call faster, needs another remedy than one of slower calls."""
+    page = render(compare(recorded(100), recorded(100, odd=25.0)), "text")
+    assert "2000 → 50000 calls of 90\xa0µs → 90\xa0µs on average" in page
 
 
 @pytest.mark.parametrize(("fused", "state"), [(2570.0, "unjudged"), (90.0, "resolved")])
@@ -95,7 +209,8 @@ def test_a_recording_that_is_mostly_a_pause_has_no_length_of_work(gap: float, ou
     no more than a part of the recording is a part of its length."""
     sides = []
     for length in (574.0, 576.0):
-        facts = (Fact("step.time_us", RUN, 1e3 * length), Fact("timeline.longest_gap_us", RUN, 1e3 * gap))
+        facts = (Fact("step.time_us", RUN, 1e3 * length), Fact("timeline.longest_gap_us", RUN, 1e3 * gap),
+                 Fact("operators.kernel_count", RUN, 9.0))  # fmt: skip
         sides.append(Report(PROFILE, Summary("undetermined", SAME), facts=facts))
     told = compare(*sides)
     assert told.outcome == outcome
@@ -107,6 +222,7 @@ def test_a_pause_that_went_is_a_change():
     before, after = (
         Report(PROFILE, Summary("undetermined", SAME), facts=(
             Fact("step.time_us", RUN, length), Fact("timeline.longest_gap_us", RUN, gap),
+            Fact("operators.kernel_count", RUN, 9.0),
         ))
         for length, gap in ((574e3, 500e3), (74e3, 1e3))
     )  # fmt: skip

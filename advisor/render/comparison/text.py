@@ -95,10 +95,15 @@ def change_line(line: Change, title: Text, lang: str) -> str:
             name = word(lang, "comparison.seen_name", name=name, what=title)
     before, after = show_apart(line.before, line.after, "us", MEASURED)
     key = "comparison.seen_line" if line.role is Role.SEEN_AT else "comparison.part_line"
-    return word(
+    said = word(
         lang, key, name=name, before=before, after=after, difference=signed(line.difference, "us"),
         share=show(line.share, "ratio"),
     )  # fmt: skip
+    if line.calls is not None:
+        calls = show_apart(*line.calls, "count")
+        each = show_apart(line.before / line.calls[0], line.after / line.calls[1], "us", MEASURED)
+        said = word(lang, "comparison.with_calls", line=said, calls=" → ".join(calls), each=" → ".join(each))
+    return word(lang, "comparison.with_overlap", line=said) if line.overlaps else said
 
 
 def account_lines(comparison: Comparison, lang: str) -> list[str]:
@@ -277,7 +282,7 @@ def comparison_to_json(comparison: Comparison) -> dict[str, Any]:
             {
                 "role": a.role.value, "part": a.part, "fact": a.fact, "subject": _subject(a.subject),
                 "before": _plain(a.before), "after": _plain(a.after), "change_us": _plain(a.difference),
-                "share": _plain(a.share), "rest": a.rest,
+                "share": _plain(a.share), "rest": a.rest, "calls": _plain(a.calls), "overlaps": a.overlaps,
             }
             for a in comparison.accounts
         ],
