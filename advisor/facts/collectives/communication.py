@@ -220,6 +220,8 @@ def measure(run: Run, facts: FactSet) -> Iterator[Fact]:
     together = joints(run)
     sources = together[0].sources if together else ()
     yield from _exposed(run, step)
+    if run.each(EXCHANGES):
+        yield from fact("communication.members_assumed", RUN, are_assumed(run), *sources)
     if (longest := longest_exposed(run)) is not None:
         name, us, rank = longest
         own = steady(run)[rank].sources if rank in steady(run) else ()
@@ -240,7 +242,6 @@ def measure(run: Run, facts: FactSet) -> Iterator[Fact]:
     yield from fact("communication.count", RUN, float(np.median(list(counts.values()))), *sources, samples=n)
     told = {rank for rank, exchanges in run.each(EXCHANGES).items() if len(exchanges.name)}
     yield from fact("communication.untold_ranks", RUN, len({r.rank for r in run.ranks} - told), *sources)
-    yield from fact("communication.members_assumed", RUN, are_assumed(run), *sources)
     _only_exposed(run, sums, facts)
     absent = sum(s.absent for s in sums.values())
     incomplete = any(s.waits_told for s in sums.values())
