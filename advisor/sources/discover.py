@@ -14,6 +14,7 @@ from advisor.basics.errors import UsageError
 from advisor.model import Parallelism, Problem
 from advisor.sources.base import Profile, Rank
 from advisor.sources.captures import of_one_run, with_one_collection, without_earlier
+from advisor.sources.database.dbfile import links_in
 from advisor.sources.folders import Judgement, Listing, Walk, is_folder
 from advisor.sources.gaps import tell_gaps
 from advisor.sources.layouts import LAYOUTS, ascend, is_known, loose, opprof
@@ -385,7 +386,7 @@ def _summarise(profile: Profile) -> None:
     sizes += [max(members) + 1 for members in profile.groups.values() if members]
     if ranks:
         stated_size = any(sizes[1:])
-        size, closed = resolve_groups(ranks, profile.groups, largest(sizes))
+        size, closed = resolve_groups(ranks, profile.groups, largest(sizes), links_in)
         sizes.append(size)
         profile.world_size = len(ranks) if _is_closed(ranks) else largest(sizes) or None
         profile.world_is_stated = any(rank.info.get("world_size") or rank.info.get("rank_size") for rank in ranks)

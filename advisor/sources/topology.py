@@ -8,8 +8,9 @@ links that leave it. The ranks' files together give the members where no metadat
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Mapping, MutableMapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, MutableMapping, Sequence
 from dataclasses import dataclass, field
+from pathlib import Path
 
 from advisor.sources.base import Rank
 from advisor.sources.reference import TableRef
@@ -18,6 +19,7 @@ from advisor.sources.text.textfiles import decoded, require_file
 LARGEST_WORLD = 1 << 20
 """Ranks of a training: ten times the largest there were."""
 _MOST_BYTES = 32 << 20
+_DATABASE = "db.links"
 _OPERATION = re.compile(
     r'"(?:[^"@]*@)+(?P<group>[^"@]+)"\s*:\s*\{|"(?P<source>[0-9]{1,7})-(?P<target>[0-9]{1,7})"\s*:\s*\{|'
     r'"Total Op Info"\s*:'
@@ -74,6 +76,7 @@ def numbers_in(text: str) -> dict[str, Numbers]:
 
 
 def _numbers(links: Iterable[tuple[int, int]]) -> Numbers:
+    links = list(links)
     pairs = [frozenset(link) for link in links]
     every, always = frozenset[int]().union(*pairs), frozenset.intersection(*pairs)
     return Numbers(frozenset(a for a, b in links if a == b), frozenset(a for a, _ in links), every, always)
@@ -121,20 +124,28 @@ def largest(sizes: Iterable[int]) -> int:
 
 
 def resolve_groups(
-    ranks: Sequence[Rank], groups: MutableMapping[str, tuple[int, ...]], world_size: int
+    ranks: Sequence[Rank],
+    groups: MutableMapping[str, tuple[int, ...]],
+    world_size: int,
+    in_database: Callable[[Path], Mapping[str, Iterable[tuple[int, int]]]],
 ) -> tuple[int, bool]:
     """Completes `groups` and the ranks' own from their link files; gives the world size these files show, and whether
     they close it: every rank has links, and every member of every group in them is at hand.
 
-    Looks at as many files as stay below a fixed total size; a profile that names its groups needs only one.
+    Looks at as many files as stay below a fixed total size; a profile that names its groups needs only one. Of a
+    database, `in_database` gives group -> (source, destination) of the first rows.
     """
     budget = _MOST_BYTES
     found: dict[str, _Group] = {}
     for rank in ranks:
         ref = rank.tables.get("links")
-        if ref is None or not ref.reader.startswith("json."):
+        if ref is None or not ref.reader.startswith(("json.", _DATABASE)):
             continue
         for path in ref.paths:
+            if ref.reader == _DATABASE:
+                for group, links in in_database(path).items():
+                    found.setdefault(group, _Group()).by_rank[rank.rank] = _numbers(links)
+                continue
             try:
                 budget -= path.stat().st_size
                 if budget < 0:

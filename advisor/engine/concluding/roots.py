@@ -204,16 +204,20 @@ def assign_roles(
     """Links causes with the symptoms they account for and gives every finding its role, in the report's order.
 
     `kinds` is each rule's own kind: cause, symptom or contributing. Two causes that would explain each other: the
-    one with the larger saving explains. `types` is each operator's type: what is wrong with a type accounts for the
-    same symptom of an operator that is of it. `heirs` are the rules that state no saving. Of a finding
+    one with the larger saving explains, of equal ones that of more ranks: a host's links tell more than one card's.
+    `types` is each operator's type: what is wrong with a type accounts for the same symptom of an operator that is of
+    it. `heirs` are the rules that state no saving. Of a finding
     that is told of several subjects together, `members` has all of them: it accounts for the symptoms of each. `apart`
     has rules and the verdicts that they explain without losing any of the same time, `owned` those whose time was
     measured under its owner: no other cause explains it; `strangers` are rules of which the first does not explain the
     second, whatever its verdict.
     """
     ordered = sorted(
-        findings, key=lambda f: (kinds.get(f.rule) != "cause", -f.weight_us, -f.severity.rank, f.rule, f.subject)
-    )
+        findings,
+        key=lambda f: (
+            kinds.get(f.rule) != "cause", -f.weight_us, -f.severity.rank, -len(f.subject.ranks), f.rule, f.subject,
+        ),
+    )  # fmt: skip
     symptoms = _Symptoms(ordered, kinds, types or {})
     causes: list[dict[int, None]] = [{} for _ in ordered]
     effects: list[list[int]] = [[] for _ in ordered]

@@ -125,6 +125,9 @@ KINDS = (
     kind("host.card_count", "count", "host", "cards of the host with links to other hosts", needs=_NEEDS),
     kind("host.direction", "text", "host", "outgoing, incoming or both: which of its links to other hosts are judged "
          "together", needs=_NEEDS),
+    kind("host.bandwidth_excess_us", "us", "host", "transfer time of these links above what the same messages take "
+         "between other hosts, per step",
+         formula="transfer time × (1 − bandwidth ratio), of the sender that loses most", needs=_NEEDS),
     kind("host.bandwidth_saving_us", "us", "host", "what the step gains where its links are as fast as others'",
          formula="replay of the step with all these links at the usual bandwidth, else their exposed excess",
          needs=_NEEDS),
@@ -181,13 +184,14 @@ def measure(run: Run, facts: FactSet) -> Iterator[Fact]:
         machine = machines.get(name) if one.leaving else None
         machine = machine if machine is not None and machine.holds(one.direction) else None
         whole = machine is not None and machine.best < min(one.best, 1.0) ** 0.5
-        part = (gains[name] or 0.0) / len(machine.ranks) if machine and whole else None
+        together = gains[name] if machine else None
+        part = together / len(machine.ranks) if machine and whole and together is not None else None
         sources = one.links[0].sources
         yield from _facts_of_link(run, one.links, subject, step, least, one, part)
         yield from fact("link.host", subject, name if machine else None, *sources)
         yield from fact("link.host_ratio", subject, machine.best if machine else 1.0, *sources)
-        if machine and step:
-            yield from fact("link.host_saving_share", subject, (gains[name] or 0.0) / step, *sources)
+        if together is not None and step:
+            yield from fact("link.host_saving_share", subject, together / step, *sources)
         yield from fact("link.is_card", subject, True, *sources)
         yield from fact("link.direction", subject, one.direction, *sources)
         yield from fact("link.card_ratio", subject, one.best, *sources)
@@ -204,9 +208,11 @@ def measure(run: Run, facts: FactSet) -> Iterator[Fact]:
         yield from fact("host.bandwidth_ratio", subject, machine.best, *own[0].sources, samples=len(own))
         yield from fact("host.card_count", subject, len(machine.ranks), *own[0].sources)
         yield from fact("host.direction", subject, machine.direction, *own[0].sources)
-        yield from fact("host.bandwidth_saving_us", subject, gains[name], *own[0].sources)
-        if step and gains[name] is not None:
-            yield from fact("host.bandwidth_saving_share", subject, (gains[name] or 0.0) / step, *own[0].sources)
+        yield from fact("host.bandwidth_excess_us", subject, excess_us(own), *own[0].sources, samples=len(own))
+        together = gains[name]
+        yield from fact("host.bandwidth_saving_us", subject, together, *own[0].sources)
+        if step and together is not None:
+            yield from fact("host.bandwidth_saving_share", subject, together / step, *own[0].sources)
         fastest = max(own, key=lambda one: one.ratio or 0.0)
         rate = fastest.bytes / fastest.us * 1e6
         yield from fact("host.bandwidth_bytes_per_s", subject, rate, *fastest.sources, samples=len(own))

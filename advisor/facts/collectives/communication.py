@@ -16,7 +16,13 @@ import numpy.typing as npt
 
 from advisor.basics.arrays import Mask
 from advisor.facts.base import FactSet, Family, Run, fact, kind
-from advisor.facts.collectives.exchanges import EXCHANGES, POINT_TO_POINT, Exchanges, reduce_exchanges
+from advisor.facts.collectives.exchanges import (
+    EXCHANGES,
+    POINT_TO_POINT,
+    Exchanges,
+    are_assumed,
+    reduce_exchanges,
+)
 from advisor.facts.collectives.exposure import (
     UNRECORDED,
     exposed_of,
@@ -78,6 +84,9 @@ KINDS = (
     kind("communication.untold_ranks", "count", "run",
          "ranks at hand whose collectives are not told, where others' are: part of their exposed time may be waiting",
          needs=_COLLECTIVE),
+    kind("communication.members_assumed", "bool", "run",
+         "nothing but the numbers in the names of collectives tells who takes part in them: a rank without a profile "
+         "may be waited for", needs="kernels|trace"),
     kind("communication.wait_share", "ratio", "run", "waiting in collectives for ranks at hand, share of the step",
          formula="median over ranks of Σ (elapsed − shortest elapsed of the same collective) ÷ step time",
          needs=_COLLECTIVE),
@@ -216,6 +225,8 @@ def measure(run: Run, facts: FactSet) -> Iterator[Fact]:
     together = joints(run)
     sources = together[0].sources if together else ()
     yield from _exposed(run, step)
+    if run.each(EXCHANGES):
+        yield from fact("communication.members_assumed", RUN, are_assumed(run), *sources)
     if (longest := longest_exposed(run)) is not None:
         name, us, rank = longest
         own = steady(run)[rank].sources if rank in steady(run) else ()

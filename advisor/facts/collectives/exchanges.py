@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 import sys
+from collections import Counter
 from collections.abc import Iterable
 from dataclasses import dataclass, field, replace
 from functools import cached_property, lru_cache
@@ -16,10 +17,12 @@ import numpy.typing as npt
 from advisor.basics.arrays import Floats, Ints, Mask
 from advisor.facts.base import Reduction, Run
 from advisor.facts.device.kernel_time import timeline_of
+from advisor.facts.step.from_kernels import reduce as reduce_steps
 from advisor.knowledge.measuring import limit
 from advisor.model import Source
 from advisor.sources.base import Rank
 from advisor.sources.metadata import group_of_operation
+from advisor.sources.streams.rank_trace import load_trace, trace_source
 
 MOST_OPERATIONS = 4096
 """Operations kept per rank; more are thinned to every 2nd, 4th, … of each group, the same ones on every rank."""
@@ -78,10 +81,12 @@ class Exchanges:
     early: Floats = field(default_factory=lambda: np.empty(0))
     """Share of each operation's wait that came before its first transfer; NaN where most is not booked."""
     of_kernels: bool = False
-    """From the rows among its kernels, which tell no size, and the group by the number in their names at most: the rank
-    has no file of collectives."""
+    """From the rows among its kernels or from its timeline, which tell the size of what is exchanged at most, and the
+    group by the number in their names: the rank has no file of collectives."""
     members: frozenset[int] = frozenset()
     """Of all these groups, where kernels tell every one of them."""
+    world: int = 0
+    """Ranks that took part, where the rank's files tell; else 0."""
 
     def __setstate__(self, state: dict[str, Any]) -> None:
         """As another process sent it."""
@@ -131,6 +136,8 @@ def _settled(found: dict[int, Exchanges]) -> dict[int, Exchanges]:
     told = {rank: ex for rank, ex in found.items() if not ex.of_kernels}
     if not told and all(ex.members and ex.members <= found.keys() for ex in found.values()):
         return found
+    if not told and (numbered := _by_number(found)):
+        return numbered
     if not told or len(told) == len(found):
         return told
     groups: dict[str, set[str]] = {}
@@ -147,12 +154,40 @@ def _settled(found: dict[int, Exchanges]) -> dict[int, Exchanges]:
     return dict(sorted(told.items()))
 
 
+def _by_number(found: dict[int, Exchanges]) -> dict[int, Exchanges]:
+    """Where no file tells members: the ranks whose operations bear one number are those of a group, as far as they may
+    be all of the run. Empty where they are not, where some operation bears no number, or where one rank alone has it:
+    nobody exchanges with itself, so others are absent."""
+    at_hand = found.keys() == set(range(len(found))) and all(ex.world in (0, len(found)) for ex in found.values())
+    numbers = {rank: [_number_of(name) for name in ex.names] for rank, ex in found.items()}
+    shared = Counter(number for each in numbers.values() for number in set(each))
+    if not at_hand or any(not number or count < 2 for number, count in shared.items()):
+        return {}
+    settled = {}
+    for rank, ex in found.items():
+        groups = tuple(dict.fromkeys(numbers[rank]))
+        settled[rank] = replace(ex, groups=_shared(groups), group=_index(numbers[rank], groups)[ex.name])
+    return settled
+
+
+def _number_of(name: str) -> str:
+    """hcom_allReduce__586_0_1 is of the group whose number ends with 586; "" where the name does not tell."""
+    found = re.search(r"__([0-9]{1,3})_[0-9]+", name)
+    return found[1] if found else ""
+
+
 EXCHANGES = Reduction("communication", Exchanges, _settled)
 
 
 def listed(run: Run) -> dict[int, Exchanges]:
     """Those of ranks with a file of collectives: a witness beside their kernels, which the rows among these are not."""
     return {rank: ex for rank, ex in run.each(EXCHANGES).items() if not ex.of_kernels}
+
+
+def are_assumed(run: Run) -> bool:
+    """Whether nothing but the numbers in names tells who takes part in the collectives: others may be absent."""
+    found = run.each(EXCHANGES).values()
+    return bool(found) and all(ex.of_kernels and not ex.members and not ex.world for ex in found)
 
 
 def reduce_exchanges(rank: Rank) -> Exchanges | None:
@@ -164,7 +199,7 @@ def _reduce(rank: Rank) -> Exchanges | None:
     frame = rank.read("collectives")
     of_kernels = frame is None and not rank.has("collectives")
     if of_kernels:
-        frame = _among_kernels(rank)
+        frame = _among_kernels(rank) if rank.has("kernels") else _in_timeline(rank)
     if frame is None or frame.empty:
         return None
     elapsed = _floats(frame, "elapsed_us")
@@ -174,6 +209,7 @@ def _reduce(rank: Rank) -> Exchanges | None:
     step, group, name = _words(frame, "step", "0"), _words(frame, "group"), _words(frame, "name")
     steps, groups, names = (tuple(dict.fromkeys(column)) for column in (step, group, name))
     size, moving, transport, packet = _moved(rank, [*zip(step, name, group, strict=True)])
+    size = _floats(frame, "size_bytes") if "size_bytes" in frame else size
     start = frame["start_ns"].fillna(0).to_numpy(np.int64) if "start_ns" in frame else np.zeros(len(frame), np.int64)
     kinds = tuple(kind_of(n) for n in names)
     name_index = _index(name, names)
@@ -200,12 +236,19 @@ def _reduce(rank: Rank) -> Exchanges | None:
         step_index[keep], group_index[keep], kept_name, _shared(kinds[i] for i in used), ordinal[keep], start[keep],
         _floats(frame, "elapsed_us")[keep], _floats(frame, "transit_us")[keep], booked[keep], size[keep], moving[keep],
         float(np.nansum(reduced)) if np.isfinite(reduced).any() else None, scale,
-        (rank.source("kernels", "duration_us") if of_kernels
-         else rank.source("collectives", "elapsed_us", "transit_us", "wait_us", "idle_us", steps=steps),),
+        (_source(rank, of_kernels, steps),),
         _shared(transport[keep].tolist()), packet[keep], _early(frame)[keep], of_kernels,
         frozenset(member for name in groups for member in rank.groups[name]) if of_kernels and all(groups)
-        else frozenset(),
+        else frozenset(), int(rank.info.get("world_size") or rank.info.get("rank_size") or 0),
     )  # fmt: skip
+
+
+def _source(rank: Rank, of_kernels: bool, steps: tuple[str, ...]) -> Source:
+    if not of_kernels:
+        return rank.source("collectives", "elapsed_us", "transit_us", "wait_us", "idle_us", steps=steps)
+    if rank.has("kernels"):
+        return rank.source("kernels", "duration_us")
+    return trace_source(rank) or Source("")
 
 
 def _among_kernels(rank: Rank) -> Any:
@@ -221,6 +264,26 @@ def _among_kernels(rank: Rank) -> Any:
         "step": [timeline.windows.names[i] for i in timeline.windows.of[rows].tolist()], "name": names,
         "group": [group_of_operation(name, rank.groups) or "" for name in names],
         "start_ns": kernels.start[rows], "elapsed_us": kernels.duration[rows],
+    })  # fmt: skip
+
+
+def _in_timeline(rank: Rank) -> Any:
+    """The collectives that the rank's timeline draws, by step; None where there are none, or nothing places steps."""
+    import pandas as pd
+
+    trace = load_trace(rank) if rank.has("trace") else None
+    if trace is None or not len(trace.collectives) or (told := reduce_steps(rank)) is None:
+        return None
+    talks, steps = trace.collectives, told.steps
+    begins = np.array([step.start_ns for step in steps], np.int64)
+    of = np.searchsorted(begins, talks.start, "right") - 1
+    inside = (of >= 0) & (talks.start <= np.array([step.end_ns for step in steps], np.int64)[of])
+    names = [talks.names[i] for i in talks.name[inside].tolist()]
+    return pd.DataFrame({
+        "step": [steps[i].step for i in of[inside].tolist()], "name": names,
+        "group": [group_of_operation(name, rank.groups) or "" for name in names],
+        "start_ns": talks.start[inside], "elapsed_us": (talks.end - talks.start)[inside] / 1000,
+        "size_bytes": [trace.bytes_of.get(name, np.nan) for name in names],
     })  # fmt: skip
 
 

@@ -49,7 +49,7 @@ def link_rates(run: Run) -> dict[str, float]:
     rates: dict[str, list[np.ndarray]] = defaultdict(list)
     large = large_message()
     for ex in run.each(EXCHANGES).values():
-        if not ex.transport:
+        if not ex.transport or not (ex.transport_us > 0).any():  # a timeline tells sizes and nothing of the links
             continue
         usable = (ex.size_bytes >= large) & (ex.transport_us > 0)
         for name in dict.fromkeys(ex.transport):

@@ -63,7 +63,11 @@ KERNEL_STEPS = Reduction("kernels", KernelSteps)
 
 
 def reduce(rank: Rank) -> KernelSteps | None:
-    """Steps from the kernels, else from the profiler's own lanes in the timeline."""
+    """Steps from the kernels, else from the profiler's own lanes in the timeline; kept until the rank forgets."""
+    return rank.once(reduce, lambda: _place(rank))
+
+
+def _place(rank: Rank) -> KernelSteps | None:
     timeline = timeline_of(rank)
     if timeline is not None and not timeline.whole:
         return None

@@ -234,6 +234,29 @@ def open_database(path: Path, limit_s: float | None = None) -> Iterator[Database
         connection.close()
 
 
+def links_in(path: Path) -> dict[str, list[tuple[int, int]]]:
+    """Group -> (source, destination) of its links, by the group's own numbers, in the first rows of a database."""
+    found: dict[str, list[tuple[int, int]]] = {}
+    try:
+        with open_database(path, limit_s=10.0) as database:
+            if not database.has("CommAnalyzerMatrix", "group_name", "src_rank", "dst_rank"):
+                return {}
+            table = database.name("CommAnalyzerMatrix")
+            rows = database.rows(f"SELECT group_name, src_rank, dst_rank FROM {table} LIMIT {LOOKED_AT}")
+    except sqlite3.Error:
+        return {}  # told on reading
+    for group, *ends in dict.fromkeys(rows):
+        source, destination = map(str, ends)
+        plain = f"{source}{destination}".isascii() and source.isdecimal() and destination.isdecimal()
+        if group and plain and len(source) <= _DIGITS >= len(destination):
+            found.setdefault(str(group), []).append((int(source), int(destination)))
+    return found
+
+
+_DIGITS = 7
+"""Of the numbers of a group's members."""
+
+
 def find_database_tables(paths: Sequence[Path], note: Note) -> tuple[dict[str, TableRef], dict[str, Any]]:
     """(table -> reference, who the databases say they are: rank, device, host, npu, world_size, metadata)."""
     refs: dict[str, tuple[int, TableRef]] = {}

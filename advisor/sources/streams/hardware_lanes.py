@@ -44,6 +44,11 @@ _STEP_TRACE = re.compile(r"^(Iteration \d+|FP_BP Time \d+|Iteration Refresh \d+|
 """What msprof draws above the tasks where a graph counts its iterations: spans of other tasks, and none of its own."""
 
 
+def is_collective(name: str) -> bool:
+    """Whether what a process of collectives holds is one of them, not a task inside."""
+    return _COMMUNICATION.match(name) is not None
+
+
 def _works(name: str) -> bool:
     return not (_NO_WORK.match(name) or orders_streams(name) or _STEP_TRACE.match(name))
 
@@ -108,7 +113,7 @@ class _Gathered:
         mine = [
             event for event in events
             if event.ph == "X" and (apart := pids.get(event.pid)) is not None
-            and (_COMMUNICATION.match(event.name) if apart else _works(event.name))
+            and (is_collective(event.name) if apart else _works(event.name))
         ]  # fmt: skip
         duration = np.array([event.dur for event in mine], np.float64)
         start = nanoseconds([event.ts for event in mine]) if mine else np.zeros(0, np.int64)
@@ -117,7 +122,7 @@ class _Gathered:
         begin = start[usable]
         end = begin + np.rint(duration[usable] * 1000).astype(np.int64)
         code = np.array([self.index.setdefault(name, len(self.index)) for name in names], np.int64)
-        self.parts.append((begin, end, code, np.array([bool(_COMMUNICATION.match(name)) for name in names], bool)))
+        self.parts.append((begin, end, code, np.array([*map(is_collective, names)], bool)))
 
     def joined(self) -> Tasks:
         """All of them in order of start."""

@@ -22,10 +22,11 @@ import numpy as np
 from advisor.basics.arrays import Floats, Ints
 from advisor.basics.intervals import measure, union
 from advisor.sources.reference import Note
-from advisor.sources.streams.hardware_lanes import COLLECTIVES, HARDWARE, device_of
+from advisor.sources.streams.hardware_lanes import COLLECTIVES, HARDWARE, device_of, is_collective
 from advisor.sources.streams.tasks import orders_streams
 from advisor.sources.streams.trace_events import (
     CLOCK,
+    ELEMENTS,
     ITERATION,
     Cut,
     Description,
@@ -125,6 +126,10 @@ class Trace:
     copies: tuple[Ints, Ints] = field(default_factory=lambda: (np.zeros(0, np.int64), np.zeros(0, np.int64)))
     """When the device copied between memories, of the host's and its own: tasks of 100 us and more. Those inside
     collectives may be among them."""
+    collectives: Spans = field(default_factory=lambda: _spans([]))
+    """The collectives as a whole, as the profiler draws them apart from the device's tasks …"""
+    bytes_of: dict[str, float] = field(default_factory=dict)
+    """… and what each exchanges, elements × their width, where they tell and somebody wants to know."""
 
 
 class _Codes(dict[str, int]):
@@ -187,6 +192,8 @@ class _Process:
         self.tasks_by_code = np.zeros(0, np.int64)
         self.inside: list[tuple[Ints, Ints, Ints]] = []
         """Start, end and kind (see `_task`) of the tasks inside collectives."""
+        self.collectives: list[tuple[Ints, Ints, list[str]]] = []
+        """Start, end and name of these as a whole."""
         self.parts: list[tuple[Ints, Ints, list[str]]] = []
         self.tasks = 0
         """Complete events that are counted and not looked at: the device's own."""
@@ -219,6 +226,7 @@ class _Process:
         np.maximum.at(self.longest, codes, durations)
         if self.title in COLLECTIVES:
             self._keep_tasks(events, durations, codes)
+            self._keep_collectives(events, durations, codes)
         if self.title != "Overlap Analysis":
             long = np.flatnonzero((durations >= LONG_US) | self.rare[codes])
             events, durations = [events[i] for i in long.tolist()], durations[long]
@@ -232,6 +240,13 @@ class _Process:
         kept = np.flatnonzero(kinds)
         start = nanoseconds([events[i].ts for i in kept.tolist()]) if kept.size else np.zeros(0, np.int64)
         self.inside.append((start, start + np.rint(durations[kept] * 1000).astype(np.int64), kinds[kept]))
+
+    def _keep_collectives(self, events: Sequence[Event], durations: Floats, codes: Ints) -> None:
+        rest = np.flatnonzero(self.tasks_by_code[codes] == 0).tolist()
+        if kept := [i for i in rest if is_collective(events[i].name)]:
+            start = nanoseconds([events[i].ts for i in kept])
+            end = start + np.rint(durations[kept] * 1000).astype(np.int64)
+            self.collectives.append((start, end, [events[i].name for i in kept]))
 
     def keep_copies(self, events: Sequence[Event]) -> None:
         """Takes the long ones of the device's copies."""
@@ -260,7 +275,10 @@ def _only(code: int) -> bytes:
 
 
 class _Collector:
-    def __init__(self, device: int | None = None) -> None:
+    def __init__(self, device: int | None = None, *, sized: bool = False) -> None:
+        self.bytes_of: dict[str, float] = {}
+        self.sized = sized
+        """Whether `bytes_of` is wanted."""
         self.device = device
         """The one whose events are wanted, where the timeline holds several; the host's are everybody's."""
         self.processes: list[_Process] = []
@@ -289,6 +307,10 @@ class _Collector:
         if b"M" in phases or CLOCK in sampled or (ITERATION[-1:] in block and ITERATION in block):
             for described in descriptions(block):
                 self._describe(described)
+        if self.sized and ELEMENTS in block:
+            for described in descriptions(block, (ELEMENTS,)):
+                if is_collective(described.name) and (size := _exchanged(described)):
+                    self.bytes_of[described.name] = size
         for phase, into in (("s", self.sent), ("f", self.received)):
             identities, flows = _links([*itertools.compress(events, phases.translate(_only(ord(phase))))])
             if flows:
@@ -340,6 +362,7 @@ class _Collector:
         lanes: dict[str, list[tuple[Ints, Ints]]] = {}
         inside: list[tuple[Ints, Ints, Ints]] = []
         copies: list[tuple[Ints, Ints]] = []
+        collectives: list[tuple[Ints, Ints, list[str]]] = []
         device_tasks = 0
         others = {place for pid, place in self.place.items() if self._is_another_s(pid)}
         for place, process in enumerate(self.processes):
@@ -351,6 +374,7 @@ class _Collector:
                     chosen = np.array([name.startswith(COPY) for name in names], bool) & (start >= 0)
                     copies.append((start[chosen], end[chosen]))
             inside += process.inside
+            collectives += process.collectives
             if process.title == "Overlap Analysis":
                 for start, end, names in process.parts:
                     titles = np.array(names, object)
@@ -379,9 +403,20 @@ class _Collector:
             self.events, cut, *_moving(inside), device_tasks=device_tasks,
             twice=_repeated(*_joined(self.sent)) + _repeated(spans.start, spans.end, spans.name),
             iterations=sorted(set(self.iterations), key=lambda one: one[2:]), copies=union(*_joined(copies)),
+            collectives=_spans(collectives), bytes_of=self.bytes_of,
         )  # fmt: skip
 
 
+def _exchanged(event: Description) -> float:
+    """Bytes of a collective's elements, by the number of bits in the name of their type (BFP16, FP32, INT8); 0 where it
+    does not tell."""
+    count, bits = event.args.get("count"), _NUMBER.search(str(event.args.get("data_type")))
+    if not isinstance(count, int) or not 0 < count < LARGEST or bits is None or int(bits[0]) not in _WIDTHS:
+        return 0.0
+    return count * int(bits[0]) / 8
+
+
+_WIDTHS = (8, 16, 32, 64, 128)
 _MOVES, _REDUCES = 1, 2
 
 
@@ -505,9 +540,10 @@ def _numbers(names: list[str]) -> Ints | None:
 _NO_DIGITS = str.maketrans("", "", "0123456789\n")
 
 
-def stream_trace(paths: Sequence[Path], note: Note, device: int | None = None) -> Trace | None:
-    """The timeline that these files hold, of one device where they tell of several; None where they hold no event."""
-    collector, cut = _Collector(device), False
+def stream_trace(paths: Sequence[Path], note: Note, device: int | None = None, *, sized: bool = False) -> Trace | None:
+    """The timeline that these files hold, of one device where they tell of several, `sized` with what collectives
+    exchange; None where they hold no event."""
+    collector, cut = _Collector(device, sized=sized), False
     for path in paths:
         try:
             for events, block in stream(path, note):

@@ -55,8 +55,8 @@ class OddEvent(msgspec.Struct, gc=False):
 
 
 class Description(msgspec.Struct, gc=False):
-    """An event that names a process, samples a counter or marks an iteration: rare, and the only kind whose arguments
-    are read."""
+    """An event that names a process, samples a counter, marks an iteration or tells how much a collective exchanges:
+    rare, and the only kind whose arguments are read."""
 
     ph: str
     name: str = ""
@@ -71,15 +71,18 @@ CLOCK = "AI Core Freq"
 """Name of the counter that samples the AI Core's clock."""
 ITERATION = b'"Iteration Time('
 """Stands in the arguments of the span that msprof draws for an execution of a graph, before its unit."""
+ELEMENTS = b'"data_type"'
+"""Stands in the arguments of a collective beside the number of its elements."""
 _WORDS = (b'"process_name"', f'"{CLOCK}"'.encode(), ITERATION)
 _AROUND = 1000
 """Bytes before and after one of these words within which its event lies."""
 _FLAT = re.compile(rb"\{[^{}]*(?:\{[^{}]*\})?[^{}]*\}")
 
 
-def descriptions(data: bytes) -> Iterator[Description]:
-    """The events of a block that name a process, tell the AI Core's clock, or mark an iteration."""
-    for word in _WORDS:
+def descriptions(data: bytes, words: Sequence[bytes] = _WORDS) -> Iterator[Description]:
+    """The events of a block that name a process, tell the AI Core's clock, or mark an iteration; or those with other
+    words."""
+    for word in words:
         at = data.find(word)
         while at >= 0:
             for found in _FLAT.finditer(data, max(0, at - _AROUND), at + _AROUND):

@@ -88,6 +88,29 @@ def test_links_steps_and_lanes_are_found(tmp_path: Path) -> None:
     assert trace.computing[0].size == 200
 
 
+@pytest.mark.parametrize(
+    ("told", "size"),
+    [
+        ({"count": 1000, "data_type": "BFP16"}, 2000.0),
+        ({"count": 1000, "data_type": "FP32"}, 4000.0),
+        ({"count": 1000, "data_type": "RESERVED"}, None),
+        ({"count": -1, "data_type": "INT8"}, None),
+        ({"count": "many", "data_type": "INT8"}, None),
+    ],
+)
+def test_collectives_tell_what_they_exchange(tmp_path: Path, told: dict[str, object], size: float | None) -> None:
+    """Elements times their width; the tasks inside a collective are none, and what tells no size has none."""
+    name = {"name": "process_name", "pid": 512, "tid": 0, "args": {"name": "Communication"}, "ph": "M"}
+    one = {"ph": "X", "pid": 512, "tid": 0, "ts": "1700000000000000.500", "dur": 30.0, "args": told}
+    inside = [dict(one, name=task) for task in ("Notify_Wait", "Memcpy", "Reduce_Inline")]
+    events = [*EVENTS, name, dict(one, name="hcom_allReduce__148_2_1"), *inside]
+    trace, _ = load(tmp_path / "trace_view.json", json.dumps(events).encode())
+    assert trace is not None and trace.collectives.names == ["hcom_allReduce__148_2_1"]
+    assert trace.collectives.start.tolist() == [1700000000000000500]
+    assert (trace.collectives.end - trace.collectives.start).tolist() == [30000]
+    assert trace.bytes_of.get("hcom_allReduce__148_2_1") == size
+
+
 @pytest.mark.parametrize("odd", [True, "True", "abc", None, [1]])
 def test_a_duration_that_is_no_number_is_told(tmp_path: Path, odd: object) -> None:
     """`true` is a number to Python; here it is a damaged event, which the others outlive."""
