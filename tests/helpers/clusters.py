@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+
 from advisor.facts.base import FactSet, Run
 from advisor.model import Finding
 from advisor.pipeline import Options, advise, measure
@@ -12,6 +14,13 @@ SMALL = Scenario(data=4, layers=3, steps=4, kernel_us=400.0, gradient_mb_per_lay
 PIPELINE = Scenario(
     data=2, pipeline=2, layers=2, steps=4, micro_batches=4, kernel_us=300.0, gradient_mb_per_layer=4.0, seed=5
 )
+
+
+def forget_groups(folder):
+    """Takes the communicators' numbers out of the names of collectives, in kernels and timelines."""
+    for path in folder.rglob("*"):
+        if path.name in ("kernel_details.csv", "trace_view.json"):
+            path.write_text(re.sub(r"(hcom_\w+?)__\d+_", r"\1_", path.read_text()))
 
 
 def facts_of(scenario: Scenario, folder) -> tuple[FactSet, Run]:

@@ -4,7 +4,7 @@ import shutil
 from dataclasses import replace
 
 import pytest
-from clusters import PIPELINE, facts_of, judged
+from clusters import PIPELINE, facts_of, forget_groups, judged
 
 from advisor.facts.cluster.pipeline.evening import _fitting
 from advisor.model import RUN, Subject
@@ -38,7 +38,9 @@ def test_uneven_stages_that_no_file_names_are_witnessed_by_their_kernels(tmp_pat
         scenario = replace(
             PIPELINE, level=0, metadata=False, framework="pytorch", ranks_per_host=2, faults=(fault,)
         )  # fmt: skip
-        facts, _ = facts_of(scenario, tmp_path / fault.kind)
+        write_profile(simulate(scenario), tmp_path / fault.kind)
+        forget_groups(tmp_path / fault.kind)
+        facts = measure([tmp_path / fault.kind], None, Options(jobs=1)).facts
         assert facts.value("parallelism.is_told", RUN) is False
         told[fault.kind] = facts.value("stage.calls_ratio", Subject("stage", "1", (2, 3)))
     assert told["stage_imbalance"] == pytest.approx(4 / 3, rel=0.1)
@@ -128,6 +130,9 @@ def test_kernels_alone_do_not_tell_how_many_stages_there_are(tmp_path):
     for path in list(tmp_path.rglob("*")):
         if path.is_file() and path.name != "kernel_details.csv":
             path.unlink()
+    named = measure([tmp_path], names, Options(jobs=1)).facts  # the numbers in their names tell who meets whom
+    assert named.number(names[0], RUN) == pytest.approx(3 / 7, rel=0.05)
+    forget_groups(tmp_path)
     part = measure([tmp_path], names, Options(jobs=1)).facts
     assert part.value("parallelism.is_told", RUN) is False
     assert part.value(names[0], RUN) is None and part.value(names[1], RUN) is not None

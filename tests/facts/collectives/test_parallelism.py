@@ -4,7 +4,7 @@ import json
 from dataclasses import replace
 
 import pytest
-from clusters import PIPELINE, SMALL, facts_of
+from clusters import PIPELINE, SMALL, facts_of, forget_groups
 
 from advisor.facts.collectives.parallelism import Partition, _in_order
 from advisor.model import RUN, Parallelism, Subject
@@ -90,7 +90,7 @@ def test_a_slow_rank_makes_no_stage_of_its_own(tmp_path):
 
 @pytest.mark.parametrize(("called", "stages"), [("HcclSend", 4), ("HcclAllreduce", 1), ("HcclBatchSendRecv", 1)])
 def test_ranks_whose_hosts_send_to_single_others_are_no_peers(tmp_path, called, stages):
-    """Timelines alone name no groups; who sends and receives may hold another part of the model than its neighbour."""
+    """Where timelines name no groups, who sends and receives may hold another part of the model than its neighbour."""
     write_profile(simulate(replace(SMALL, steps=2, metadata=False, framework="pytorch")), tmp_path, trace=True)
     for path in [path for path in tmp_path.rglob("*") if path.is_file()]:
         if path.name != "trace_view.json":
@@ -99,6 +99,7 @@ def test_ranks_whose_hosts_send_to_single_others_are_no_peers(tmp_path, called, 
         events = json.loads(path.read_text())
         step = next(event for event in events if str(event.get("name")).startswith("ProfilerStep"))
         path.write_text(json.dumps([*events, {**step, "name": called, "dur": 20}]))
+    forget_groups(tmp_path)
     facts = measure([tmp_path], None, Options(jobs=1)).facts
     assert len({fact.value for fact in facts.of("rank.stage").values()}) == stages
 
