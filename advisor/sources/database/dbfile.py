@@ -235,7 +235,8 @@ def open_database(path: Path, limit_s: float | None = None) -> Iterator[Database
 
 
 def links_in(path: Path) -> dict[str, list[tuple[int, int]]]:
-    """Group -> (source, destination) of its links, by the group's own numbers, in the first rows of a database."""
+    """Group -> (source, destination) of its links, by the group's own numbers, in the first rows of a database; none of
+    one that cannot be read, which is told where it is read as a whole."""
     found: dict[str, list[tuple[int, int]]] = {}
     try:
         with open_database(path, limit_s=10.0) as database:
@@ -243,8 +244,8 @@ def links_in(path: Path) -> dict[str, list[tuple[int, int]]]:
                 return {}
             table = database.name("CommAnalyzerMatrix")
             rows = database.rows(f"SELECT group_name, src_rank, dst_rank FROM {table} LIMIT {LOOKED_AT}")
-    except sqlite3.Error:
-        return {}  # told on reading
+    except (sqlite3.Error, OSError):
+        return {}
     for group, *ends in dict.fromkeys(rows):
         source, destination = map(str, ends)
         plain = f"{source}{destination}".isascii() and source.isdecimal() and destination.isdecimal()

@@ -9,7 +9,7 @@ import pytest
 
 from advisor.sources.database.databases import read_host_api
 from advisor.sources.database.databasesteps import steps_from_tasks
-from advisor.sources.database.dbfile import open_database, text_behind
+from advisor.sources.database.dbfile import links_in, open_database, text_behind
 from advisor.sources.database.kernel_database import _steps, database_blocks
 from advisor.sources.discover import load_profile
 from advisor.sources.reference import TableRef
@@ -346,3 +346,9 @@ def test_an_id_that_stands_as_digits_leads_to_its_text():
     """A database that was written anew by another tool may hold numbers as texts: "8" is no operator type."""
     known = {8: "MatMul", 9: "Add"}
     assert [text_behind(known, cell) for cell in (8, "8", "Mul", "10", None)] == ["MatMul", "MatMul", "Mul", "10", None]
+
+
+def test_a_database_that_is_gone_or_none_names_no_links(tmp_path):
+    """One that vanishes between the search and the first look ended the whole command."""
+    (tmp_path / "none.db").write_bytes(b"no database")
+    assert links_in(tmp_path / "none.db") == links_in(tmp_path / "gone.db") == {}
