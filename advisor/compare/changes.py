@@ -168,8 +168,7 @@ def _each(role: Role, part: str, fact: str, old: FactTable, new: FactTable) -> I
 def _calls(key: Key, old: FactTable, new: FactTable) -> tuple[float, float] | None:
     """How often the operator type is called, where that is another number on the other side: more calls and slower
     ones are no one fault."""
-    calls = [_value(table.of("operator_type.count"), key) for table in (old, new)]
-    a, b = calls
+    a, b = (_value(table.of("operator_type.count"), key) for table in (old, new))
     if key[0] != "operator_type" or not a or not b or abs(b - a) <= settings().limits["least_change"] * max(a, b):
         return None
     return a, b

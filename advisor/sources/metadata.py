@@ -75,12 +75,19 @@ def hash_group(name: str) -> str:
     return str(high << 32 | low)
 
 
-def group_of_operation(name: str, groups: Mapping[str, tuple[int, ...]]) -> str | None:
-    """The group whose last three digits an operation such as hcom_allReduce__586_0_1 carries, if it is only one."""
+def number_of_group(name: str) -> str:
+    """The last three digits of its group, which an operation such as hcom_allReduce__586_0_1 carries; "" where its name
+    does not tell."""
     match = re.search(r"__([0-9]{1,3})_[0-9]+", name)
-    if match is None:
+    return match[1] if match else ""
+
+
+def group_of_operation(name: str, groups: Mapping[str, tuple[int, ...]]) -> str | None:
+    """The group whose number an operation carries, if it is only one."""
+    digits = number_of_group(name)
+    if not digits:
         return None
-    number = int(match.group(1))
+    number = int(digits)
     found = [group for group in groups if group.isdecimal() and int(group[-3:]) == number]
     return found[0] if len(found) == 1 else None
 

@@ -21,7 +21,7 @@ from advisor.facts.step.from_kernels import reduce as reduce_steps
 from advisor.knowledge.measuring import limit
 from advisor.model import Source
 from advisor.sources.base import Rank
-from advisor.sources.metadata import group_of_operation
+from advisor.sources.metadata import group_of_operation, number_of_group
 from advisor.sources.streams.rank_trace import load_trace, trace_source
 
 MOST_OPERATIONS = 4096
@@ -159,7 +159,7 @@ def _by_number(found: dict[int, Exchanges]) -> dict[int, Exchanges]:
     be all of the run. Empty where they are not, where some operation bears no number, or where one rank alone has it:
     nobody exchanges with itself, so others are absent."""
     at_hand = found.keys() == set(range(len(found))) and all(ex.world in (0, len(found)) for ex in found.values())
-    numbers = {rank: [_number_of(name) for name in ex.names] for rank, ex in found.items()}
+    numbers = {rank: [number_of_group(name) for name in ex.names] for rank, ex in found.items()}
     shared = Counter(number for each in numbers.values() for number in set(each))
     if not at_hand or any(not number or count < 2 for number, count in shared.items()):
         return {}
@@ -168,12 +168,6 @@ def _by_number(found: dict[int, Exchanges]) -> dict[int, Exchanges]:
         groups = tuple(dict.fromkeys(numbers[rank]))
         settled[rank] = replace(ex, groups=_shared(groups), group=_index(numbers[rank], groups)[ex.name])
     return settled
-
-
-def _number_of(name: str) -> str:
-    """hcom_allReduce__586_0_1 is of the group whose number ends with 586; "" where the name does not tell."""
-    found = re.search(r"__([0-9]{1,3})_[0-9]+", name)
-    return found[1] if found else ""
 
 
 EXCHANGES = Reduction("communication", Exchanges, _settled)

@@ -151,12 +151,13 @@ def _collectives(step: _Step) -> list[_Event]:
     """The collectives, each with the one that it was queued behind."""
     groups = np.array([communicator(label) for label in step.label], object)
     events = []
-    for label, start, end in zip(step.label, step.talk_begin.tolist(), step.talk_end.tolist(), strict=True):
+    each = zip(step.label, groups, step.talk_begin.tolist(), step.talk_end.tolist(), strict=True)
+    for label, group, start, end in each:
         done = int(np.searchsorted(step.free, start, "right"))
         computed = float(step.free[done - 1]) if done else -np.inf
         # a communicator runs its operations one by one: what starts right after another of them was queued behind it
         queued = step.releasing(-np.inf, start)
-        same, ends = groups[queued] == communicator(label), step.talk_end[queued]
+        same, ends = groups[queued] == group, step.talk_end[queued]
         follows = (ends > computed) & (same | (ends <= start))
         # behind a longer pause whatever computing ended in between let it start
         beside = (start - ends <= RELEASE_NS / 1000) & (not step.is_alone(start, end))

@@ -164,7 +164,8 @@ def reduce(rank: Rank) -> Operators | None:
         "optimizer": by.us(of_optimizer(timeline, by.types, by.of, updates.kernels)),
         "loss": by.us(beside_losses(kernels, by.of, by.types)),
     }
-    carries = bandwidth(str(rank.info.get("npu") or ""))
+    card = str(rank.info.get("npu") or "")
+    carries = bandwidth(card)
 
     def per_step(which: Mask) -> Floats:
         return sums(of[which], kernels.duration[which], steps)
@@ -180,7 +181,7 @@ def reduce(rank: Rank) -> Operators | None:
     longest = updating[np.argsort(-by.us(np.ones(len(kernels), bool))[updating])]
     return Operators(
         timeline.windows.names,
-        _types(by, alone, aicpu, parts, carries, str(rank.info.get("npu") or "")),
+        _types(by, alone, aicpu, parts, carries, card),
         _operators(kernels, by.of, by.types, of, steps, main),
         outliers(timeline, by.of, by.types),
         per_step(main),
