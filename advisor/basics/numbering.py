@@ -49,6 +49,15 @@ def numbered(values: Ints) -> tuple[Ints, Ints]:
     return different + low, place[values - low]
 
 
+def in_groups(code: Ints, order: Ints) -> Ints:
+    """The places in `order`, those of the least code first; codes count from 0. Small numbers are sorted by their
+    digits, several times as fast as by comparing."""
+    mine = code[order]
+    small = mine.max(initial=0) <= np.iinfo(np.int16).max
+    grouped: Ints = order[np.argsort(mine.astype(np.int16) if small else mine, kind="stable")]
+    return grouped
+
+
 def _table(values: Ints) -> tuple[int, npt.NDArray[np.bool_]] | None:
     """(the least number, which of the numbers from it to the largest there are); None where they lie too far apart."""
     low, high = (int(values.min()), int(values.max())) if values.size else (0, -1)

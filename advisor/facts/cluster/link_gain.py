@@ -10,8 +10,9 @@ from __future__ import annotations
 
 import math
 from collections import defaultdict
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from functools import cache
 from itertools import product
 
 import numpy as np
@@ -35,21 +36,28 @@ Collective = tuple[str, str]
 _SUMMED = (False, True)
 BY_ITSELF = limit("links", "by_itself")
 """Part of what several slow links give together from which on one of them gives it without the others."""
+REPLAYED = limit("links", "replayed")
+"""Part of its usual speed below which a link is replayed at that speed."""
 
 
 def link_gain(run: Run, links: list[Link], replayed: bool) -> float | None:
     """Microseconds a step gains where these links are as fast as usual: replayed where the step can be, else what its
-    collectives get shorter, no more than is exposed; so for links that are slow now and then, of which no single step
-    tells how much that is. No link shortens what a rank computes."""
+    collectives get shorter, no more than is exposed; so for links that differ by little, and for those that are slow at
+    times, of which no single step tells how much that is. No link shortens what a rank computes."""
     slow = [link for link in links if (link.ratio or 1.0) < 1]
     if not slow:
         return 0.0
-    found = model(run) if replayed and not is_sporadic(slow) else None
+    found = model(run) if replayed and is_worth_replay(slow) and not is_sporadic(slow) else None
     shorter = None if found is None else shortened(run, found, slow)
     gained = gain(found, {}, shorter) if found is not None and shorter else None
     if gained is None:  # no step can be replayed, or none of its collectives is known to use these links
         gained = _exposed(run, _cuts(run, slow), slow)
     return None if gained is None else min(gained, _not_computing(run))
+
+
+def is_worth_replay(links: Iterable[Link]) -> bool:
+    """Whether one of them is clearly slower than usual: most of them differ by a hundredth or two."""
+    return any((link.ratio or 1.0) < REPLAYED for link in links)
 
 
 def is_sporadic(slow: Sequence[Link]) -> bool:
@@ -215,19 +223,30 @@ def _last(run: Run) -> dict[Collective, tuple[float, ...]]:
 
 def _alone(run: Run, ranks: Iterable[int], names: Iterable[Collective]) -> float:
     """Time with any of these collectives running as a part of the sum of their times: groups work side by side."""
+    wanted, running = frozenset(names), _running(run)
+    shares = [running(rank, wanted) for rank in ranks] if len(wanted) > 1 else []
+    told = [share for share in shares if share is not None]
+    return min(float(np.median(told)), 1.0) if told else 1.0
+
+
+@computed
+def _running(run: Run) -> Callable[[int, frozenset[Collective]], float | None]:
+    """The same of one rank, worked out once for all links that serve the same collectives; None where nothing tells."""
     exchanges = run.each(EXCHANGES)
-    wanted, shares = set(names), []
-    for rank in ranks if len(wanted) > 1 else ():
+
+    @cache
+    def share(rank: int, wanted: frozenset[Collective]) -> float | None:
         if (ex := exchanges.get(rank)) is None or not (ex.start_ns > 0).all():
-            continue
+            return None
         kinds, mine = ex.kinds(), np.zeros(len(ex.group), bool)
         for group, kind in wanted:
             if group in ex.groups:
                 mine |= (ex.group == ex.groups.index(group)) & (kinds == kind)
         start, lasts = ex.start_ns[mine], ex.elapsed_us[mine]
-        if lasts.sum() > 0:
-            shares.append(measure(union(start, start + (lasts * 1000).astype(np.int64))) / 1000 / float(lasts.sum()))
-    return min(float(np.median(shares)), 1.0) if shares else 1.0
+        whole = float(lasts.sum())
+        return measure(union(start, start + (lasts * 1000).astype(np.int64))) / 1000 / whole if whole > 0 else None
+
+    return share
 
 
 def _exposed(run: Run, cuts: Mapping[Collective, tuple[float, float]], slow: Sequence[Link]) -> float | None:

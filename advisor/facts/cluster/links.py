@@ -11,7 +11,7 @@ import numpy as np
 from advisor.basics.arrays import Floats
 from advisor.basics.units import rank_list
 from advisor.facts.base import FactSet, Family, Run, computed, fact, kind
-from advisor.facts.cluster.link_gain import hiding, is_sporadic, link_gain
+from advisor.facts.cluster.link_gain import hiding, is_sporadic, is_worth_replay, link_gain
 from advisor.facts.collectives.exchanges import EXCHANGES
 from advisor.facts.collectives.inherent import is_told, large_message, link_limit
 from advisor.facts.collectives.link_speed import (
@@ -42,7 +42,8 @@ from advisor.facts.step.times import STEPS
 from advisor.model import RUN, Fact, Subject
 
 REPLAYS = 8
-"""Links, cards and hosts whose saving is replayed: those with the most excess time; the others get a bound."""
+"""Links, cards and hosts whose saving is replayed: the clearly slower ones with the most excess time; the others get a
+bound."""
 
 _NEEDS = "links"
 _MOVED = "links|transports"
@@ -155,7 +156,8 @@ def measure(run: Run, facts: FactSet) -> Iterator[Fact]:
     cards = told.cards_beside_knots()
     candidates = [[link] for link in found.values()] + [knot.links for knot in knots]
     candidates += [c.links for c in cards.values()] + [m.links for m in machines.values()]
-    least = sorted((excess_us(links) for links in candidates), reverse=True)[:REPLAYS][-1]
+    excess = sorted((excess_us(links) for links in candidates if is_worth_replay(links)), reverse=True)
+    least = min(excess[:REPLAYS], default=np.inf)
     by_class: dict[str, int] = defaultdict(int)
     for link in found.values():
         by_class[link.transport] += 1

@@ -151,7 +151,7 @@ def reduce_course(rank: Rank) -> Course | None:
     working = placed & ~communication & ~fetch & ~fused
     told = working & ~np.array([is_over_cache(s.type) for s in kernels.signatures], bool)[kernels.signature]
     computing = np.flatnonzero(placed & ~communication)
-    gradient = gradients(kernels, computing)
+    gradient = gradients(kernels)
     usual, ends, rest = speeds(kernels, working, len(order)) if timeline.whole else ({}, {}, {})
     middle = order[len(order) // 2]
     inside = by_step[middle]

@@ -8,7 +8,6 @@ from collections import defaultdict
 import numpy as np
 
 from advisor.basics.arrays import Ints, Mask
-from advisor.basics.numbering import distinct
 from advisor.facts.collectives.exchanges import REDUCTIONS, kind_of
 from advisor.facts.operators.kinds import is_update
 from advisor.facts.recording.limits import told_by
@@ -28,15 +27,11 @@ def communicator(name: str) -> str:
     return name.rpartition("/")[2].partition("__")[2].partition("_")[0]
 
 
-def gradients(kernels: Kernels, work: Ints) -> Mask:
-    """Which kernels compute a gradient or update a weight, by their types and names: of all kernels, as far as they are
-    among those at `work`."""
+def gradients(kernels: Kernels) -> Mask:
+    """Which kernels compute a gradient or update a weight, by their types and names."""
     training = told_by("training")
     by_type = np.array([training(s.type) for s in kernels.signatures], bool)
-    by_name = np.zeros(len(kernels.names), bool)
-    used = distinct(kernels.name[work])  # collectives have a name each: thousands that nobody asks for
-    by_name[used] = [training(kernels.names[name]) for name in used.tolist()]
-    told: Mask = by_type[kernels.signature] | by_name[kernels.name]
+    told: Mask = by_type[kernels.signature] | kernels.named(training)
     return told
 
 

@@ -22,10 +22,10 @@ class Hops:
         self._kernels = kernels
         self._attends = np.array([is_attention(s.type) for s in kernels.signatures], bool)
         self._multiplies = np.array([is_matrix_product(s.type) for s in kernels.signatures], bool) & ~self._attends
-        self._passes = (
-            np.array([kind_of(name) in POINT_TO_POINT for name in kernels.names], bool)
+        self._passes: Mask = (
+            kernels.named(lambda name: kind_of(name) in POINT_TO_POINT)
             if self._attends.any()
-            else np.zeros(len(kernels.names), bool)
+            else np.zeros(len(kernels), bool)
         )
 
     def beside(self, work: Ints, talks: Ints, exposed: Floats) -> dict[str, float]:
@@ -37,7 +37,7 @@ class Hops:
         exposed of each of the latter, microseconds.
         """
         kernels = self._kernels
-        passing: Mask = self._passes[kernels.name[talks]]
+        passing = self._passes[talks]
         if not passing.any():
             return {}
         hops, alone = talks[passing], exposed[passing]

@@ -6,7 +6,7 @@ import numpy as np
 
 from advisor.basics.arrays import Floats, Mask
 from advisor.basics.middle import middle_mean, middle_means
-from advisor.basics.numbering import beginnings
+from advisor.basics.numbering import beginnings, in_groups
 from advisor.knowledge.measuring import limit
 from advisor.sources.streams.kernels import Kernels
 
@@ -52,8 +52,8 @@ def expected(kernels: Kernels, chosen: Mask, order: list[int]) -> tuple[Floats, 
     shaped = kernels.shaped()
     if not (chosen & shaped).sum() > chosen.sum() / 2:
         return np.full(len(order), np.nan), np.full(len(order), np.nan)
-    at = np.flatnonzero(chosen & shaped)
-    at = at[np.lexsort((kernels.duration[at], kernels.signature[at]))]
+    by_length = kernels.by_length()
+    at = in_groups(kernels.signature, by_length[(chosen & shaped)[by_length]])
     signature, duration = kernels.signature[at], kernels.duration[at]
     first = beginnings(signature)
     usual = np.repeat(middle_means(duration, first), np.diff(np.append(first, len(signature))))

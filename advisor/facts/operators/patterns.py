@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from advisor.basics.arrays import Floats, Ints, Mask
-from advisor.basics.numbering import beginnings, distinct, numbered
+from advisor.basics.numbering import beginnings, distinct, in_groups, numbered
 from advisor.facts.device.kernel_time import Timeline, sums
 from advisor.facts.operators.kinds import (
     activation,
@@ -65,7 +65,7 @@ def outliers(timeline: Timeline, type_of: Ints, types: list[str]) -> tuple[Outli
     """Calls above twice the typical duration of their kind, the costliest per operator."""
     kernels = timeline.kernels
     kind = _kinds_of(kernels)
-    order = np.lexsort((kernels.duration, kind))
+    order = in_groups(kind, kernels.by_length())
     alike, duration = kind[order], kernels.duration[order]
     first = beginnings(alike)
     size = np.diff(np.append(first, alike.size))

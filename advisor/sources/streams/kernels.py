@@ -90,6 +90,7 @@ class Kernels:
 
     _operators: tuple[list[str], Ints] | None = None
     _kinds: tuple[list[str], Ints] | None = None
+    _by_length: Ints | None = None
 
     def __len__(self) -> int:
         return len(self.duration)
@@ -102,13 +103,24 @@ class Kernels:
     def within(self, chosen: Mask) -> Kernels:
         """These kernels alone. Counters of pipes stay those of all kernels of a signature: they are sums."""
         columns = ("start", "end", "duration", "signature", "name", "step", "stream", "block", "wait")
-        return replace(self, _operators=None, **{name: getattr(self, name)[chosen] for name in columns})
+        return replace(
+            self, _operators=None, _by_length=None, **{name: getattr(self, name)[chosen] for name in columns}
+        )
+
+    def by_length(self) -> Ints:
+        """Places of the kernels, the shortest first."""
+        if self._by_length is None:
+            self._by_length = np.argsort(self.duration, kind="stable")
+        return self._by_length
 
     def operators(self) -> tuple[list[str], Ints]:
         """(operators, operator of each name): names without call stack, launch range and suffixes."""
         if self._operators is None:
+            kinds, of_name = self.kinds()
+            cut = np.array([operator_name(kind) != kind for kind in kinds], bool)[of_name].tolist()
+            operators = [operator_name(name) if cuts else name for name, cuts in zip(self.names, cut, strict=True)]
             index: dict[str, int] = {}
-            codes = np.array([index.setdefault(operator_name(name), len(index)) for name in self.names], np.int64)
+            codes = np.array([index.setdefault(operator, len(index)) for operator in operators], np.int64)
             self._operators = list(index), codes
         return self._operators
 
