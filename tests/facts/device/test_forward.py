@@ -30,7 +30,7 @@ def forward_part(order: str) -> float | None:
     kernels = kernels_of(order)
     talks = kernels.name == 3
     work = np.flatnonzero(~talks)
-    return in_forward(kernels, gradients(kernels, work), work, np.flatnonzero(talks)).get("718")
+    return in_forward(kernels, gradients(kernels), work, np.flatnonzero(talks)).get("718")
 
 
 @given(st.integers(1, 5), st.integers(2, 6))
@@ -60,4 +60,4 @@ def test_updates_are_counted_with_a_forward_pass_between(times, batches, layers)
     batch = "mm" * layers + "mgmr" * layers
     kernels = kernels_of((batch * batches + "aamaa") * times)
     work = np.flatnonzero(kernels.name != 3)
-    assert rounds(kernels, gradients(kernels, work), work)[1] == times
+    assert rounds(kernels, gradients(kernels), work)[1] == times
