@@ -19,7 +19,7 @@ from advisor.engine.concluding.evidence import missing_evidence, needless
 from advisor.engine.concluding.findings import Draft, build
 from advisor.engine.concluding.gathered import members_of, stages_of
 from advisor.engine.concluding.joint import Joint, tell_jointly
-from advisor.engine.concluding.paced import among_late_ranks, at_the_hosts_pace, at_the_loaders_pace
+from advisor.engine.concluding.paced import in_step_with_the_slowest
 from advisor.engine.concluding.roots import assign_roles, merge
 from advisor.engine.concluding.summary import summarise
 from advisor.engine.concluding.without_steps import tell_of_recording
@@ -121,7 +121,7 @@ def decide(
         owned,
     )
     findings = assign_roles(
-        at_the_hosts_pace(at_the_loaders_pace(among_late_ranks(merged, facts), facts), facts),
+        in_step_with_the_slowest(merged, facts),
         {r.id: tuple((e.verdict, e.on) for e in r.explains) for r in rules.rules},
         {r.id: r.kind for r in rules.rules},
         {subject.id: str(fact.value) for subject, fact in facts.of("operator.type").items()},

@@ -10,6 +10,8 @@ from advisor.yamlfiles.document import read_document
 
 LAUNCHES_LATE = "host-dispatch-bound"
 """The verdict of a host that launches more slowly than its device computes."""
+PIPELINE_SLOW = "data-processing-bottleneck"
+"""The verdict of data operations that make batches more slowly than the loop asks for them."""
 
 
 @dataclass(frozen=True)

@@ -1,6 +1,6 @@
-"""What other causes give while a data loader that is behind sets the pace: the loop then waits for its batch by as much
-longer, until the loader keeps up. And what such a loader gives where other ranks are late as well: no more than the
-step gains once its ranks come no later than those.
+"""What other causes give while a data loader, or a host, that is behind sets the pace: the loop then waits for its
+batch, or for its launch, by as much longer, until that one keeps up. And what such a loader gives where other ranks are
+late as well: no more than the step gains once its ranks come no later than those.
 """
 
 from __future__ import annotations
@@ -10,13 +10,22 @@ from dataclasses import replace
 
 from advisor.basics.units import show
 from advisor.facts.base import FactSet
-from advisor.knowledge.verdicts import LAUNCHES_LATE, frees, is_of_loading, is_of_the_loop
+from advisor.knowledge.verdicts import LAUNCHES_LATE, PIPELINE_SLOW, frees, is_of_loading, is_of_the_loop
 from advisor.knowledge.words import both
 from advisor.model import RUN, Confidence, Direction, Finding, Saving, Subject
 
 _ELSEWHERE = (Direction.COMPUTATION, Direction.COMMUNICATION)
 """Where a step loses what a loader takes back; of what the host does, only what the loop itself does: the rest may be
 the loading."""
+
+
+def in_step_with_the_slowest(findings: Sequence[Finding], facts: FactSet) -> list[Finding]:
+    """The findings with what each gives alone beside whatever sets the pace: late ranks, the data pipeline, loaders,
+    launches. Of several that do, the first holds the others' gains."""
+    told = list(findings)
+    for pace in (among_late_ranks, at_the_pipelines_pace, at_the_loaders_pace, at_the_hosts_pace):
+        told = pace(told, facts)
+    return told
 
 
 def at_the_loaders_pace(findings: Sequence[Finding], facts: FactSet) -> list[Finding]:
@@ -31,24 +40,38 @@ def at_the_loaders_pace(findings: Sequence[Finding], facts: FactSet) -> list[Fin
     return [_held(f, held) if less else _no_event(f) for f, less in zip(findings, taken, strict=True)]
 
 
+def at_the_pipelines_pace(findings: Sequence[Finding], facts: FactSet) -> list[Finding]:
+    """The findings with what they give alone, where one of them certainly is that data operations are behind: what
+    devices do sooner, the loop then waits for the next batch, and none comes before the pipeline has made it."""
+    return _at_pace(findings, facts, PIPELINE_SLOW, ("data.step_us", "data.pipeline_limit_us"), "loading")
+
+
 def at_the_hosts_pace(findings: Sequence[Finding], facts: FactSet) -> list[Finding]:
     """The findings with what they give alone, where one of them certainly is that a host launches late which launches
     all the time: what devices do sooner, they then wait for the next launch."""
-    step, bound = facts.number("step.time_us", RUN), facts.number("dispatch.bound_us", RUN)
-    late = (f for f in findings if f.verdict == LAUNCHES_LATE and f.saving is not None)
-    if not step or bound is None or not any(f.confidence is not Confidence.LOW for f in late):
+    return _at_pace(findings, facts, LAUNCHES_LATE, ("step.time_us", "dispatch.bound_us"), "launching")
+
+
+def _at_pace(
+    findings: Sequence[Finding], facts: FactSet, verdict: str, of: tuple[str, str], holder: str
+) -> list[Finding]:
+    """The findings, of which none gives more than the step is longer than what `holder` needs for it: `of` names the
+    facts that tell the two. Unchanged where no finding of this verdict is certain."""
+    step, bound = (facts.number(name, RUN) for name in of)
+    behind = (f for f in findings if f.verdict == verdict and f.saving is not None)
+    if not step or bound is None or not any(f.confidence is not Confidence.LOW for f in behind):
         return list(findings)
     left = max(step - bound, 0.0)
-    return [_launched(f, left) if f.direction in _ELSEWHERE and _may_be_held(f) else f for f in findings]
+    return [_no_more(f, left, holder) if f.direction in _ELSEWHERE and _may_be_held(f) else f for f in findings]
 
 
-def _launched(finding: Finding, left_us: float) -> Finding:
+def _no_more(finding: Finding, left_us: float, holder: str) -> Finding:
     saving = finding.saving
     assert saving is not None and saving.us_per_step is not None
     if saving.held_by or saving.us_per_step <= left_us:
         return finding
-    sentence = both("summary.at_hosts_pace", us=show(left_us, "us"))
-    less = _lessened(saving, left_us / saving.us_per_step, "launching")
+    sentence = both(f"summary.held_by_{holder}", us=show(left_us, "us"))
+    less = _lessened(saving, left_us / saving.us_per_step, holder)
     return replace(finding, saving=less, message=both("summary.sentences", first=finding.message, second=sentence))
 
 

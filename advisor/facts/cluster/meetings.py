@@ -24,6 +24,9 @@ PURE_SLACK = limit("meetings", "pure_slack")
 """Transfer times differ by this much between members and repetitions; more than that is waiting."""
 
 
+_TWO = 2
+"""The ranks of a transfer, and the neighbours of a stage."""
+
 Event = tuple[bool, int, int, float, float, float, int]
 """For the replay: whether it is a collective, what it awaits, the segment in which it became ready (-1: none) and what
 of that was not needed, how long it lasts, its lag, its meeting (-1: none)."""
@@ -116,7 +119,41 @@ def build(run: Run) -> Model | None:
     found.ready = _ready(found, len(found.members) - len(pairs), alike)
     _one_clock(found)
     _await_absent(found)
+    found.chains = {rank: _awaiting_inputs(found, rank) for rank in found.chains}
     return found
+
+
+def _awaiting_inputs(found: Model, rank: int) -> Chain:
+    """The rank's chain, whose computing also awaits what it asked for ahead: where a stage receives while it computes,
+    no start shows what needs the data, but the n-th answer is made from the n-th message. A stage answers to its other
+    neighbour, the last one to the same; unchanged where the starts contradict that."""
+    chain = found.chains[rank]
+    received, sent = (_transfers(found, rank, kind) for kind in ("receive", "send"))
+    after = chain.after.copy()
+    for source, messages in received.items():
+        to = next((other for other in sent if other != source), source)
+        makers = [maker for answer in sent.get(to, ()) if (maker := _maker(chain, answer)) is not None]
+        if len(sent) > _TWO or len(messages) != len(makers):
+            continue
+        if (chain.start[messages] + chain.busy[messages] <= chain.start[makers] + ROUNDING_US).all():
+            for message, maker in zip(messages, makers, strict=True):
+                after[maker] = message if after[maker] < 0 else after[maker]
+    return replace(chain, after=after)
+
+
+def _transfers(found: Model, rank: int, kind: str) -> dict[int, list[int]]:
+    """Other rank -> the events in which this one receives from it, or sends to it, in their order."""
+    among: dict[int, list[int]] = defaultdict(list)
+    for event, number in enumerate(found.joint[rank]):
+        if number >= 0 and found.kinds[number][rank] == kind and len(found.members[number]) == _TWO:
+            among[next(other for other in found.members[number] if other != rank)].append(event)
+    return among
+
+
+def _maker(chain: Chain, answer: int) -> int | None:
+    """The first computing behind whatever was sent before an answer: there begins what makes it."""
+    begin = max((i + 1 for i in range(answer) if chain.name[i] and kind_of(chain.name[i]) == "send"), default=0)
+    return next((i for i in range(begin, answer) if not chain.name[i]), None)
 
 
 def _await_absent(found: Model) -> None:

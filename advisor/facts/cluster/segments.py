@@ -29,7 +29,9 @@ from advisor.model import RUN, Fact
 UNEVEN = limit("segments", "uneven")
 """A stretch is uneven where the rank that computes longest in it takes this many times as long as the median."""
 APART = limit("segments", "apart")
-"""And lies this many times what the ranks usually differ by above the median."""
+"""And lies this many times what the ranks differ by in even stretches above the median."""
+EVEN_PART = limit("segments", "even_part")
+"""The part of the stretches that counts as even: those in which the ranks differ least."""
 
 
 @dataclass(frozen=True)
@@ -96,10 +98,12 @@ def uneven_segments(run: Run) -> Uneven | None:
 
 
 def _uneven(work: Floats) -> np.ndarray[tuple[int], np.dtype[np.bool_]]:
-    """Which stretches (columns) one rank or a few compute clearly longer in than the others (rows)."""
+    """Which stretches (columns) somebody computes clearly longer in than the others (rows). Where each rank has another
+    part of the work none stands out: even stretches tell what the ranks differ by anyway."""
     median, most = np.median(work, axis=0), work.max(axis=0)
-    usual = np.array([spread(column) or 0.0 for column in work.T])
-    return np.asarray((most >= UNEVEN * median) & (most - median >= APART * usual) & (median > 0))
+    apart = np.array([spread(column) or 0.0 for column in work.T]) / np.maximum(median, 1e-9)
+    usual = float(np.quantile(apart[median > 0], EVEN_PART)) if (median > 0).any() else 0.0
+    return np.asarray((most >= max(UNEVEN, 1 + APART * usual) * median) & (median > 0))
 
 
 KINDS = (

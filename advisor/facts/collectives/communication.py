@@ -143,6 +143,8 @@ KINDS = (
          "exposed exchange all with all, or with neighbours, that neither attention nor experts explain, per step",
          needs=_COLLECTIVE),
     kind("communication.exchange_share", "ratio", "run", "the same as a share of the step", needs=_COLLECTIVE),
+    kind("communication.broadcast_us", "us", "run", "exposed broadcasts among data-parallel ranks, per step",
+         needs="collectives kernels"),
     kind("communication.expert_us", "us", "run",
          "exposed transfer between experts, which exchange tokens by their nature, per step", needs=_COLLECTIVE),
     kind("communication.expert_share", "ratio", "run", "the same as a share of the step", needs=_COLLECTIVE),
@@ -343,6 +345,7 @@ def _exposed(run: Run, step: float | None) -> Iterator[Fact]:
     if exchanged > 0:
         yield from fact("communication.exchange_us", RUN, exchanged, *sources, samples=n)
         yield from fact("communication.exchange_share", RUN, exchanged / step, *sources, samples=n)
+    yield from fact("communication.broadcast_us", RUN, exposed_of(run, "data", "broadcast"), *sources, samples=n)
     if experts > 0:
         yield from fact("communication.expert_us", RUN, experts, *sources, samples=n)
         yield from fact("communication.expert_share", RUN, experts / step, *sources, samples=n)

@@ -158,7 +158,8 @@ def _collectives(step: _Step) -> list[_Event]:
         # a communicator runs its operations one by one: what starts right after another of them was queued behind it
         queued = step.releasing(-np.inf, start)
         same, ends = groups[queued] == group, step.talk_end[queued]
-        follows = (ends > computed) & (same | (ends <= start))
+        rounded = ROUNDING_US if start - computed > ROUNDING_US else 0.0
+        follows = (ends > computed) & (same | (ends <= start + rounded))
         # behind a longer pause whatever computing ended in between let it start
         beside = (start - ends <= RELEASE_NS / 1000) & (not step.is_alone(start, end))
         by = step.last(queued[(beside & same) | follows])

@@ -7,7 +7,12 @@ from dataclasses import replace
 import pytest
 
 from advisor.engine.concluding.joint import tell_jointly
-from advisor.engine.concluding.paced import among_late_ranks, at_the_hosts_pace, at_the_loaders_pace
+from advisor.engine.concluding.paced import (
+    among_late_ranks,
+    at_the_hosts_pace,
+    at_the_loaders_pace,
+    at_the_pipelines_pace,
+)
 from advisor.facts.base import FactSet
 from advisor.model import RUN, Confidence, Direction, Fact, Finding, Role, Saving, Severity, Subject, Text
 
@@ -116,6 +121,27 @@ def test_without_a_host_that_is_certainly_late_nothing_is_taken_back():
         ([HOST, _finding(2, "operator-hotspot", Direction.COMPUTATION, 20.0)], BOUND),
     ):
         assert at_the_hosts_pace(found, facts) == found
+
+
+MAPS = _finding(3, "data-processing-bottleneck", Direction.SCHEDULING, 300.0)
+BEHIND = FactSet([Fact("data.step_us", RUN, STEP), Fact("data.pipeline_limit_us", RUN, 980.0)])
+
+
+def test_data_operations_that_are_behind_take_back_what_devices_do_sooner():
+    """No batch comes before the pipeline has made it: alone the card gives what the step is longer than that."""
+    joint = tell_jointly(at_the_pipelines_pace([MAPS, CARD], BEHIND), BEHIND, None, STEP)
+    maps, card = joint.findings
+    assert (maps.saving.us, card.saving.us) == pytest.approx((300.0, 20.0))
+    assert card.saving.after_others_us == pytest.approx(150.0) and card.saving.held_by == "loading"
+    assert joint.whatif.step_time_us["F2"] == pytest.approx(980.0)
+
+
+@pytest.mark.parametrize("limit_us", [980.0, 5000.0])
+def test_a_pipeline_that_is_asked_less_often_than_it_could_leaves_gains_alone(limit_us):
+    """Nobody waits for it, or only perhaps: however long it takes for a batch, queues hold enough of them."""
+    facts = FactSet([Fact("data.step_us", RUN, STEP), Fact("data.pipeline_limit_us", RUN, limit_us)])
+    for found in ([CARD], [replace(MAPS, confidence=Confidence.LOW), CARD]):
+        assert at_the_pipelines_pace(found, facts) == found
 
 
 def test_what_a_loader_holds_the_host_does_not_hold_again():

@@ -69,6 +69,17 @@ def test_every_hot_stretch_counts_whoever_is_hot_in_it(hot, factor):
 
 
 @settings(max_examples=60)
+@given(st.lists(st.permutations([0.5, 0.8, 1.0, 1.3, 1.6]), min_size=1, max_size=6))
+def test_experts_of_which_each_has_another_part_of_the_tokens_are_uneven_as_well(layers):
+    """Between even stretches all ranks differ, so that none stands out of its own stretch: each layer waits for its
+    longest all the same."""
+    work = [[us for part in layers for us in (300.0, 100.0 * part[rank])] for rank in range(RANKS)]
+    with pytest.MonkeyPatch.context() as patch:
+        found = uneven(work, patch)
+    assert found.count == len(layers) and found.gain_us == pytest.approx(len(layers) * 100.0 * (1.6 - 1.04))
+
+
+@settings(max_examples=60)
 @given(st.permutations(range(RANKS)), st.floats(1.3, 4.0), st.integers(1, 4))
 def test_those_who_take_turns_are_uneven_in_no_sum(hot, factor, rounds):
     """Where each rank has its turn, their sums are equal; where one rank is last each time, its sum holds it all."""
