@@ -22,6 +22,7 @@ from advisor.basics.arrays import Floats, Ints, Mask
 from advisor.sources.base import Rank
 from advisor.sources.coded import Coded
 from advisor.sources.database.kernel_database import database_blocks
+from advisor.sources.frames import ABSENT
 from advisor.sources.older import legacy_events
 from advisor.sources.older.device_timelines import timeline_frames
 from advisor.sources.readers import reader
@@ -431,6 +432,8 @@ def _load(reference: TableRef, note: Note) -> Kernels | None:
     if kernels is not None and collector.of_another_type:
         text = f"{collector.of_another_type} kernels bear another type than most of their name, or none: damaged cells"
         note(str(reference.paths[0]), text)
+    if kernels is not None and reference.reader == "kernels.csv" and (strange := _of_no_stream(kernels)):
+        note(str(reference.paths[0]), f"{strange} kernels are of a stream that is no number: damaged cells")
     if kernels is not None and kernels.repeated:
         used = "each was used once" if collector.once else "all of them count"
         text = f"{kernels.repeated} kernels appear a second time with the same start, length and name; {used}"
@@ -470,6 +473,15 @@ def _are_times_others(kernels: Kernels) -> bool:
     """Whether most kernels' cores are numbers: the times, which stand behind the core, have moved with it."""
     numbered = np.array([_FIGURE.fullmatch(each.core) is not None for each in kernels.signatures], bool)
     return 2 * int(np.count_nonzero(numbered[kernels.signature])) > len(kernels)
+
+
+_NO_STREAM = ABSENT | {"nan"}
+
+
+def _of_no_stream(kernels: Kernels) -> int:
+    """How many kernels have something else than a number or nothing for their stream, which its makers only number."""
+    odd = [_FIGURE.fullmatch(text) is None and text.lower() not in _NO_STREAM for text in kernels.streams]
+    return int(np.count_nonzero(np.array(odd, bool)[kernels.stream]))
 
 
 _NUMBER = re.compile("[0-9]+")
