@@ -190,7 +190,7 @@ def test_operators_without_a_number_of_executions_are_told(tmp_path: Path) -> No
 
 @pytest.mark.parametrize(("name", "told"), [("abc", True), ("Default/MatMul-op{}", False)])
 def test_operators_that_bear_one_name_are_told(tmp_path: Path, name: str, told: bool) -> None:
-    """Their types are in their names: of a column that holds one text no type is left, and nothing is heavy any more."""
+    """Their types are in their names: a column that holds one text tells none, and nothing is heavy."""
     rows = "".join(f"{name.format(number)},0.{number + 1},1\n" for number in range(4))
     table = "full_kernel_time,execution_time,execution_frequency\n" + rows
     _, notes = read("operators", tmp_path / "aicore_intermediate_0_detail.csv", table)
