@@ -48,6 +48,7 @@ LARGEST_RATIO = 100.0
 
 
 UNLIKE_CORES, STARTED_US = limit("core_times", "unlike"), limit("core_times", "started_us")
+RAN_AWAY = limit("core_times", "ran_away")
 
 
 @dataclass(frozen=True)
@@ -303,8 +304,9 @@ def _parts_of_time(duration: Floats, cube: Floats, vector: Floats) -> tuple[Floa
 
 def _unlike_cores(duration: Floats, worked: Floats) -> float:
     """Part of the time of kernels whose cores' time is told in which one of the two is too long for the other: starting
-    and ending a kernel takes microseconds, and otherwise it lasts about as long as the core that works most."""
-    known = (worked > 0) & (duration > 0)
+    and ending a kernel takes microseconds, and otherwise it lasts about as long as the core that works most. A counter
+    that ran away is no unit, and says nothing of the kernel."""
+    known = (worked > 0) & (duration > 0) & (worked < RAN_AWAY * duration)
     duration, worked = duration[known], worked[known]
     longer = np.maximum(duration, worked)
     unlike = (duration > UNLIKE_CORES * worked + STARTED_US) | (worked > UNLIKE_CORES * duration)
