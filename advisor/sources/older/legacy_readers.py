@@ -222,7 +222,8 @@ def read_aicpu(reference: TableRef, columns: Sequence[str] | None, note: Note) -
         },
         columns,
     )
-    return operators[named].reset_index(drop=True)
+    kept: pd.DataFrame = operators[named].reset_index(drop=True)
+    return kept
 
 
 @reader("legacy.flops")
