@@ -26,6 +26,8 @@ from advisor.sources.base import Rank
 CLOCK_TOLERANCE = limit("clocks", "tolerance")
 """dataset.csv and the iterator file time the same waits. A host-only profile of MindSpore 2.10 assumes a 100 MHz
 counter and is wrong by the ratio of clocks (26 on a 2.6 GHz host); twofold disagreement is no rounding."""
+CLOCK_FASTEST, CLOCK_SLOWEST = limit("clocks", "fastest"), limit("clocks", "slowest")
+"""How many times as fast as assumed a processor's counter runs: no other factor is a clock's."""
 CLOCK_MINIMUM_US = limit("clocks", "minimum_us")
 """The iterator file has millisecond steps: below this sum it cannot judge another clock."""
 MOST_THREADS = limit("clocks", "most_threads")
@@ -161,15 +163,19 @@ def _waits_of(rank: Rank, stages: Mapping[str, tuple[float, float]]) -> tuple[fl
 
 
 def _clock_scale(rank: Rank, times: BatchTimes | None, wait_total: float) -> float:
-    """By how much the clock of dataset.csv is off. A clock is off for all of its rows: where the work of an operation,
-    or any stage, would then last longer than the threads that it takes place in have time for, only some of them
-    are."""
+    """By how much the clock of dataset.csv is off: by the rate of a counter that a processor has, and for all of its
+    rows. Where the work of an operation, or any stage, would then last longer than the threads that it takes place in
+    have time for, only some of them are."""
     if times is None or times.mode != "iterator" or not wait_total or times.total_wait_us < CLOCK_MINIMUM_US:
         return 1.0
     ratio = (times.total_wait_us + 500.0 * times.batches) / wait_total
     if 1.0 / CLOCK_TOLERANCE <= ratio <= CLOCK_TOLERANCE:
         return 1.0
     file, table = rank.relative(rank.tables[stages_table(rank)].paths[0]), stages_table(rank)
+    if not CLOCK_SLOWEST <= 1.0 / ratio <= CLOCK_FASTEST:
+        text = f"contradicts itself: its waits are {1 / ratio:.3g} times the iterator's, which no clock makes of them"
+        rank.note(file, text, (table,))
+        return 1.0
     tree = read_tree(rank, scale=ratio)
     lasts = [(op.work_us or 0.0, _threads(op)) for op in tree.values()]
     for number, us in longest_stages(rank).items():
@@ -214,7 +220,7 @@ def _wait(times: BatchTimes | None, count: float, total: float) -> float | None:
     if not count or times.wait_us is None or count != times.batches or not times.steady:
         return times.wait_us
     outside = times.total_wait_us - times.wait_us * times.steady
-    return max(0.0, min(times.wait_us + 1000.0, (total - outside) / times.steady))
+    return max(times.wait_us, min(times.wait_us + 1000.0, (total - outside) / times.steady))
 
 
 def _room_before_loop(rank: Rank) -> int | None:

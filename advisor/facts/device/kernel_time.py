@@ -16,7 +16,13 @@ from advisor.basics.intervals import EMPTY, Intervals, complement, longest_gaps,
 from advisor.facts.operators.kinds import AICPU_CORES, is_fused_exchange
 from advisor.facts.recording.counts import are_all, held_computing, is_cut
 from advisor.facts.recording.limits import section
-from advisor.facts.recording.overhang import tell_crowd, tell_short, tell_side_by_side, tell_waits
+from advisor.facts.recording.overhang import (
+    tell_crowd,
+    tell_short,
+    tell_side_by_side,
+    tell_unlike_cores,
+    tell_waits,
+)
 from advisor.facts.recording.windows import Placed, Windows, place
 from advisor.knowledge.measuring import limit
 from advisor.sources.base import Rank
@@ -134,6 +140,7 @@ def _place(rank: Rank) -> Timeline | None:
     if not alone:
         tell_crowd(rank, kernels, communication)
         tell_short(rank, kernels, communication)
+        tell_unlike_cores(rank, kernels)
         tell_side_by_side(rank, kernels, communication)
         tell_waits(rank, kernels, communication)
     placed = place(rank, kernels, whole and counted, ~communication)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -13,6 +14,9 @@ from advisor.facts.device.kernel_time import timeline_of
 from advisor.facts.recording.limits import section
 from advisor.model import RUN, Fact, Source, Subject
 from advisor.sources.base import Rank
+
+if TYPE_CHECKING:
+    import pandas as pd
 
 _BOTH = "run rank"
 KINDS = (
@@ -104,6 +108,7 @@ def reduce(rank: Rank) -> Memory | None:
         return None
     component = frame["component"].astype(str).str.strip()
     process = frame["reserved_bytes"][component.isin(_PROCESS)].max()
+    _tell_unknown(rank, component[frame["component"].notna()])
     name = next((c for c in _PREFERRED if (component == c).any()), None)
     mine = frame[component == name] if name else frame[~component.isin(_PROCESS)]
     mine = mine[mine["reserved_bytes"].notna()]
@@ -148,6 +153,15 @@ def reduce(rank: Rank) -> Memory | None:
         name or "", float(np.nanmax(reserved)), peak, share, unused, process_bytes, growth, growth_share, compared,
         capacity, operator, largest, len(mine), source, _curve(time, reserved, allocated),
     )  # fmt: skip
+
+
+def _tell_unknown(rank: Rank, component: pd.Series) -> None:
+    """Tells samples of components that nobody knows: whose memory they are, the framework's or the whole process's, is
+    not told by them."""
+    unknown = component[~component.isin((*_PREFERRED, *_PROCESS, ""))]
+    if len(unknown):
+        text = f"{len(unknown)} of {len(component)} samples are of a component that is not known: {unknown.iloc[0]}"
+        rank.note(rank.relative(rank.tables["memory"].paths[0]), text)
 
 
 def _tell_span(rank: Rank, time: np.ndarray) -> None:

@@ -122,6 +122,17 @@ def tell_short(rank: Rank, kernels: Kernels, communication: Mask) -> None:
         rank.note(rank.relative(rank.tables["kernels"].paths[0]), text, ("kernels",))
 
 
+def tell_unlike_cores(rank: Rank, kernels: Kernels) -> None:
+    """Notes kernels that last many times as long as their cores work, or as short: a column, or a part of one, is in
+    another unit."""
+    if kernels.unlike_cores > section("contradiction")["unlike_share"]:
+        text = (
+            f"contradicts itself: {show(kernels.unlike_cores, 'ratio')} of the time of its kernels is theirs whose "
+            "duration and whose cores' time are of different size"
+        )
+        rank.note(rank.relative(rank.tables["kernels"].paths[0]), text, ("kernels",))
+
+
 def tell_side_by_side(rank: Rank, kernels: Kernels, communication: Mask) -> None:
     """Notes kernels that would run beside others of their own stream, which begins one when the one before has ended:
     the durations of a part of them are in another unit."""

@@ -44,6 +44,10 @@ def read_operator_file(
     named = names.map(lambda name: name != "-" and is_word(name or ""))
     if nameless := int((~named).sum()):
         note(str(path), f"{nameless} of {len(frame)} operators have no name: cells were moved or lost", ("operators",))
+    alike = int(names[named].value_counts().max()) if named.any() else 0
+    if alike > 2 and 2 * alike >= len(frame):  # an operator stands once in each graph
+        text = f"{alike} of {len(frame)} operators bear one name: cells were moved or lost"
+        note(str(path), text, ("operators",))
     count = numbers(frame, ("op_occurrences", "type_occurrences", "execution_frequency"), path, note)
     if count is None:
         count = total.where(total.isna(), 1.0)

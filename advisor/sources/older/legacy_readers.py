@@ -204,13 +204,14 @@ def read_aicpu(reference: TableRef, columns: Sequence[str] | None, note: Note) -
     if names is None:
         note(str(path), "lacks the names of AI CPU operators; it was not read")
         return None
-    if nameless := sum(not re.search(r"[^\W\d_]", name or "") for name in names):
+    named = names.map(lambda name: re.search(r"[^\W\d_]", name or "") is not None).to_numpy(bool)
+    if nameless := int((~named).sum()):
         note(str(path), f"{nameless} of {len(names)} operators have no name: cells were moved or lost", ("aicpu",))
     start, end = numbers(frame, ("run_start",), path, note), numbers(frame, ("run_end",), path, note)
     compute = numbers(frame, ("execution_time",), path, note, scale=_MS, timed=True)
     if compute is None and start is not None and end is not None:
         compute = (end - start).where(end >= start)
-    return assemble(
+    operators = assemble(
         "aicpu",
         {
             "name": names,
@@ -221,6 +222,8 @@ def read_aicpu(reference: TableRef, columns: Sequence[str] | None, note: Note) -
         },
         columns,
     )
+    kept: pd.DataFrame = operators[named].reset_index(drop=True)
+    return kept
 
 
 @reader("legacy.flops")

@@ -19,9 +19,11 @@ import numpy as np
 import numpy.typing as npt
 
 from advisor.basics.arrays import Floats, Ints, Mask
+from advisor.knowledge.measuring import limit
 from advisor.sources.base import Rank
 from advisor.sources.coded import Coded
 from advisor.sources.database.kernel_database import database_blocks
+from advisor.sources.frames import ABSENT
 from advisor.sources.older import legacy_events
 from advisor.sources.older.device_timelines import timeline_frames
 from advisor.sources.readers import reader
@@ -43,6 +45,10 @@ if TYPE_CHECKING:
 _NEVER = np.iinfo(np.int64).max
 LARGEST_RATIO = 100.0
 """Counters of several cores may add up to more than one; nothing measured adds up to this."""
+
+
+UNLIKE_CORES, STARTED_US = limit("core_times", "unlike"), limit("core_times", "started_us")
+RAN_AWAY = limit("core_times", "ran_away")
 
 
 @dataclass(frozen=True)
@@ -87,6 +93,8 @@ class Kernels:
     left_out: int = 0
     repeated: int = 0
     """Kernels that stand there again, with the same start, length, name and stream."""
+    unlike_cores: float = 0.0
+    """Part of the time of those whose cores' time is told in which the two are of no one unit."""
 
     _operators: tuple[list[str], Ints] | None = None
     _kinds: tuple[list[str], Ints] | None = None
@@ -190,14 +198,15 @@ class _Collector:
         signature = self.signatures.encode(block["signature"])
         nothing = Coded(np.zeros(duration.size, np.int64), [""])
         unknown = np.full(duration.size, np.nan)
+        cores = [block[name] for name in CORE_TIMES if name in block]
+        worked = np.fmax.reduce(cores) if cores else unknown
         self.parts.append((
             block.get("start_ns", np.full(duration.size, UNKNOWN)), duration, signature,
             *(texts.encode(block.get(name, nothing))
               for name, texts in (("name", self.names), ("step", self.steps), ("stream", self.streams))),
             _measured(block.get("block_num", unknown)), _counted(block, duration.size),
-            _measured(block.get("wait_us", unknown)),
+            _measured(worked), _measured(block.get("wait_us", unknown)),
         ))  # fmt: skip
-        cores = [block[name] for name in CORE_TIMES if name in block]
         part = _parts_of_time(duration, *cores) if len(cores) == len(CORE_TIMES) else None
         for pipe in PIPES:
             if pipe not in block:
@@ -211,7 +220,6 @@ class _Collector:
                     known &= ~part[2]  # there the cube core's scalar unit also waits for the vector cores
             self._share(pipe, ratio, known, duration, signature)
         if cores:
-            worked = np.fmax.reduce(cores)
             known = np.isfinite(worked) & (worked > 0) & (duration > 0)
             ratio = np.minimum(worked / np.where(known, duration, 1.0), 1.0)
             self._share(IN_BLOCKS, ratio, known, duration, signature)
@@ -241,7 +249,7 @@ class _Collector:
         """All blocks joined and ordered by start; None where nothing was usable."""
         if not self.parts:
             return None
-        start, duration, signature, name, step, stream, block, counted, wait = (
+        start, duration, signature, name, step, stream, block, counted, worked, wait = (
             np.concatenate(column) for column in zip(*self.parts, strict=True)
         )
         self.parts.clear()
@@ -264,6 +272,8 @@ class _Collector:
             lost = moved & _is_outside(start[order], ~moved)
             self.moved, self.misplaced = int(moved.sum()), int(lost.sum())
             order = order[~lost]
+        sound = order[~moved[~lost]] if moved.any() else order
+        unlike = _unlike_cores(duration[sound], worked[sound])
         again = _again(start[order], duration[order], name[order], stream[order])
         # starts that were rounded make other kernels begin together as well; without those it is one kernel told again
         told = int(again.sum())
@@ -287,7 +297,7 @@ class _Collector:
             list(self.names.index), list(self.steps.index), list(self.streams.index),
             {pipe: _grown(total, size) for pipe, total in self.pipes.items()},
             {pipe: _grown(total, size) for pipe, total in self.piped.items()},
-            self.unusable + self.stepless + self.misplaced, int(again.sum()),
+            self.unusable + self.stepless + self.misplaced, int(again.sum()), unlike,
         )  # fmt: skip
 
 
@@ -302,6 +312,17 @@ def _parts_of_time(duration: Floats, cube: Floats, vector: Floats) -> tuple[Floa
     per = np.where(mixed, duration, 1.0)
     first, second = (np.where(mixed, np.minimum(time / per, 1.0), 1.0) for time in (cube, vector))
     return first, second, mixed
+
+
+def _unlike_cores(duration: Floats, worked: Floats) -> float:
+    """Part of the time of kernels whose cores' time is told in which one of the two is too long for the other: starting
+    and ending a kernel takes microseconds, and otherwise it lasts about as long as the core that works most. A counter
+    that ran away is no unit, and says nothing of the kernel."""
+    known = (worked > 0) & (duration > 0) & (worked < RAN_AWAY * duration)
+    duration, worked = duration[known], worked[known]
+    longer = np.maximum(duration, worked)
+    unlike = (duration > UNLIKE_CORES * worked + STARTED_US) | (worked > UNLIKE_CORES * duration)
+    return float(longer[unlike].sum() / longer.sum()) if longer.size else 0.0
 
 
 def _is_outside(start: Ints, trusted: Mask) -> Mask:
@@ -443,6 +464,8 @@ def _load(reference: TableRef, note: Note) -> Kernels | None:
     if kernels is not None and collector.of_another_type:
         text = f"{collector.of_another_type} kernels bear another type than most of their name, or none: damaged cells"
         note(str(reference.paths[0]), text)
+    if kernels is not None and reference.reader == "kernels.csv" and (strange := _of_no_stream(kernels)):
+        note(str(reference.paths[0]), f"{strange} kernels are of a stream that is no number: damaged cells")
     if kernels is not None and kernels.repeated:
         used = "each was used once" if collector.once else "all of them count"
         text = f"{kernels.repeated} kernels appear a second time with the same start, length and name; {used}"
@@ -482,6 +505,15 @@ def _are_times_others(kernels: Kernels) -> bool:
     """Whether most kernels' cores are numbers: the times, which stand behind the core, have moved with it."""
     numbered = np.array([_FIGURE.fullmatch(each.core) is not None for each in kernels.signatures], bool)
     return 2 * int(np.count_nonzero(numbered[kernels.signature])) > len(kernels)
+
+
+_NO_STREAM = ABSENT | {"nan"}
+
+
+def _of_no_stream(kernels: Kernels) -> int:
+    """How many kernels have something else than a number or nothing for their stream, which its makers only number."""
+    odd = [_FIGURE.fullmatch(text) is None and text.lower() not in _NO_STREAM for text in kernels.streams]
+    return int(np.count_nonzero(np.array(odd, bool)[kernels.stream]))
 
 
 _NUMBER = re.compile("[0-9]+")

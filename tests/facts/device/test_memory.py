@@ -29,3 +29,14 @@ def test_samples_that_lie_years_apart_are_told(last: float, told: bool, tmp_path
     rank = Rank(0, tmp_path, {"memory": TableRef("memory", (path,), "csv.table")}, base=tmp_path)
     assert reduce(rank) is not None
     assert [p.doubted for p in rank.problems if "its samples lie" in p.problem] == [("memory",)] * told
+
+
+@pytest.mark.parametrize(("component", "told"), [("abc", 1), ("APP", 0), ("", 0)])
+def test_memory_of_an_unknown_component_is_told(component: str, told: int, tmp_path: Path) -> None:
+    """Where its name is lost, the whole process's memory would count as the framework's without a word."""
+    path = tmp_path / "memory_record.csv"
+    rows = ["PTA,1700000000000000,100,200", f"{component},1700000000000000,100,900"]
+    path.write_text("\n".join(["Component,Timestamp(us),Total Allocated(MB),Total Reserved(MB)", *rows, ""]))
+    rank = Rank(0, tmp_path, {"memory": TableRef("memory", (path,), "csv.table")}, base=tmp_path)
+    assert reduce(rank) is not None
+    assert sum("1 of 2 samples are of a component that is not known" in p.problem for p in rank.problems) == told

@@ -196,6 +196,22 @@ def test_kernels_shorter_than_their_start_are_told(us: str, told: bool, tmp_path
     assert any("starting one takes longer" in p.problem for p in _report(tmp_path).problems) == told
 
 
+@pytest.mark.parametrize(
+    ("us", "core", "told"),
+    [(12, 8, False), (500, 0.9, False), (12_000, 8, True), (12, 8000, True), (12_000, 0, False), (12, 9e6, False)],
+)
+def test_a_kernel_lasts_about_as_long_as_its_cores_work(us: float, core: float, told: bool, tmp_path: Path) -> None:
+    """Two kernels of forty in another unit, or their cores' time: they would be the hotspot of the whole. Of a kernel
+    whose cores' time is not told, or whose counter ran away, nothing contradicts its length."""
+    rows = [
+        f"k{n},MatMul,AI_CORE,{1000 + 20_000 * n},{us if n > 37 else 12},{core if n > 37 else 8}" for n in range(40)
+    ]
+    (tmp_path / "kernel_details.csv").write_text(
+        "\n".join(["Name,Type,Accelerator Core,Start Time(us),Duration(us),aicore_time(us)", *rows, ""])
+    )
+    assert any("cores' time are of different size" in p.problem for p in _report(tmp_path).problems) == told
+
+
 def test_a_sound_profile_has_nothing_doubted(slow_rank: Path) -> None:
     """Witnesses that agree cast no doubt: the slow rank is told with its usual confidence."""
     report = _report(slow_rank)

@@ -188,6 +188,15 @@ def test_operators_without_a_number_of_executions_are_told(tmp_path: Path) -> No
     assert any("1 of 2 operators have a time and no number of executions" in note for note in map(str, notes))
 
 
+@pytest.mark.parametrize(("name", "told"), [("abc", True), ("Default/MatMul-op{}", False)])
+def test_operators_that_bear_one_name_are_told(tmp_path: Path, name: str, told: bool) -> None:
+    """Their types are in their names: a column that holds one text tells none, and nothing is heavy."""
+    rows = "".join(f"{name.format(number)},0.{number + 1},1\n" for number in range(4))
+    table = "full_kernel_time,execution_time,execution_frequency\n" + rows
+    _, notes = read("operators", tmp_path / "aicore_intermediate_0_detail.csv", table)
+    assert any("4 of 4 operators bear one name" in note for note in map(str, notes)) is told
+
+
 @pytest.mark.parametrize("name", ["\ufffd", "-", "inf", "0.4"])
 def test_operators_without_a_name_are_told(tmp_path: Path, name: str) -> None:
     """One sign, or a number, in place of every name would make one operator of all of them."""
@@ -228,9 +237,11 @@ def test_operators_take_shapes_from_framework_raw(tmp_path: Path) -> None:
 
 
 def test_aicpu_operators_without_a_name_are_told(tmp_path: Path) -> None:
-    """Where a cell was lost a number stands in the column of names, and that operator no longer counts as itself."""
+    """Where a cell was lost a number stands in the column of names: that operator no longer counts as itself, nor as
+    one of this name, which would be blamed for what data operators wait."""
     table = "serial_number,kernel_type,total_time,dispatch_time,execution_time,run_start,run_end\n"
-    _, notes = read("aicpu", tmp_path / "a.csv", f"{table}1,GetNext,1,2,3,4,5\nGetNext,1,2,3,4,5,\n")
+    frame, notes = read("aicpu", tmp_path / "a.csv", f"{table}1,GetNext,1,2,3,4,5\nGetNext,1,2,3,4,5,\n")
+    assert frame["name"].tolist() == ["GetNext"]
     assert any("1 of 2 operators have no name" in note for note in map(str, notes))
 
 

@@ -179,6 +179,13 @@ def test_a_kernel_whose_core_is_lost_is_the_one_of_its_name(tmp_path: Path, core
     assert first == second and first.core == "AI_CORE" and other.core != "AI_CORE"
 
 
+@pytest.mark.parametrize(("stream", "told"), [("x" * 20, 1), ("-1", 1), ("17", 0), ("N/A", 0), ("", 0)])
+def test_a_stream_that_is_no_number_is_told(tmp_path: Path, stream: str, told: int) -> None:
+    """Who runs before and after a conversion is told by streams: those that a damaged column made up are no streams."""
+    _, rank = load(tmp_path, row(), row(start="1700000000000900").replace(",7,2,", f",7,{stream},"))
+    assert sum("1 kernels are of a stream that is no number" in p.problem for p in rank.problems) == told
+
+
 @pytest.mark.parametrize(("kind", "told"), [("MatMulV2", 0), ("abc", 1), ('""""', 1)])
 def test_one_name_bears_one_type(tmp_path: Path, kind: str, told: int) -> None:
     """What stands in a damaged cell may look like a type; the other kernels of that name know better."""
