@@ -239,8 +239,8 @@ def assign_roles(
     _keep_at_home(ordered, causes, effects, kinds, members or {})
     partly = _keep_remainders(ordered, causes, effects, kinds, apart)
     for j, under in suspects.items():
-        if not causes[j]:
-            ordered[j] = suspected(ordered[j], [ordered[i] for i in under])
+        if not causes[j]:  # nobody is suspected of what accounts for it
+            ordered[j] = suspected(ordered[j], [ordered[i] for i in under if not _reaches(causes, i, j)])
     roles = [_role(ordered[i], bool(causes[i]), kinds.get(ordered[i].rule, "cause")) for i in range(len(ordered))]
     roles = [Role.CONTRIBUTING if i in partly else role for i, role in enumerate(roles)]
     inherited = [

@@ -119,11 +119,24 @@ def accounts(run: Run) -> Accounts | None:
         data, host = np.full(time.shape, np.nan), np.nan_to_num(idle)
     known = bool(np.isfinite(data).any())
     within = np.minimum(_fetched_within(run, ranks, steps), host) if known else np.zeros(host.shape)
+    prepared = table("preparing")
+    if known:
+        before = _before_the_record(prepared, data, exposed)
+        for part in (data, idle, time):
+            part[:, 0] += before
     sources = {rank: times[rank].sources for rank in ranks}
     return Accounts(
         ranks, steps, time, computing, np.nan_to_num(data) + within, host - within, exposed, idle, known, sources,
-        left_out, table("preparing"), within, yardsticks(run),
+        left_out, prepared, within, yardsticks(run),
     )  # fmt: skip
+
+
+def _before_the_record(prepared: Floats, data: Floats, exposed: Floats) -> Floats:
+    """What each rank waited before its first recorded kernel and no row of its own holds, microseconds: so much longer
+    its host prepared that step than the row tells, as far as the others wait for it there."""
+    lacking = np.nan_to_num(prepared[:, 0] - data[:, 0])
+    held = np.nan_to_num(others_median(exposed)[:, 0] - exposed[:, 0])
+    return np.maximum(np.minimum(lacking, held), 0.0)
 
 
 def _compared(times: Mapping[int, StepTimes], first: Mapping[int, str]) -> list[str]:

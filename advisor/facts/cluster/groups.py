@@ -22,6 +22,7 @@ from advisor.facts.cluster.replay import corrections, gain, has_more_work, model
 from advisor.facts.collectives.exposure import exposures
 from advisor.facts.collectives.parallelism import Partition, partition
 from advisor.facts.collectives.schedule import guess_micro_batches, pipeline_us
+from advisor.facts.collectives.workmates import absent_mates
 from advisor.facts.data.common_pace import CommonPace, common_pace
 from advisor.facts.host.dispatch import LAUNCHES
 from advisor.facts.host.owners import COVERS
@@ -159,7 +160,10 @@ def joint_gain(run: Run, slow: Sequence[Lateness], *, replayed: bool = True) -> 
         others = [e.late_us for r, e in late.items() if r not in mine and layout.kin.get(r) == kin]
         compared = max(compared, max(here) - max(others, default=0.0))
     if slow and all(entry.cause == "compute" and has_more_work(run, entry) for entry in slow):
-        compared = min(compared, max(_above_mean(balance, members, mine) for members in layout.peers().values()))
+        compared = min(
+            compared,
+            max(_above_mean(balance, members, mine, absent_mates(run, members)) for members in layout.peers().values()),
+        )
     scheduled = _scheduled(run, slow, layout)
     if scheduled is not None and scheduled < compared:
         return scheduled * often, "schedule"
@@ -188,15 +192,17 @@ def _often(slow: Sequence[Lateness]) -> float:
     return float(np.median([entry.recurrence for entry in slow])) if slow else 1.0
 
 
-def _above_mean(balance: Accounts | None, members: Sequence[int], mine: Collection[int]) -> float:
+def _above_mean(balance: Accounts | None, members: Sequence[int], mine: Collection[int], absent: int = 0) -> float:
     """By how much the one of these ranks that computes longest does so longer than the mean of all these members,
-    microseconds a step: dealt anew, its work is the mean."""
+    microseconds a step: dealt anew, its work is the mean. Of those `absent` each computes as long as the others do."""
     if balance is None:
         return 0.0
     told = [rank for rank in members if rank in balance.ranks]
     computing = {r: float(np.nanmedian(balance.compute[balance.ranks.index(r)])) for r in told}
     most = max((us for rank, us in computing.items() if rank in mine), default=0.0)
-    return max(most - float(np.mean([*computing.values()])), 0.0) if most else 0.0
+    others = [us for rank, us in computing.items() if rank not in mine]
+    missing = [float(np.median(others))] * absent if others else []
+    return max(most - float(np.mean([*computing.values(), *missing])), 0.0) if most else 0.0
 
 
 def is_late_in(step: str, balance: Accounts, slow: Sequence[Lateness]) -> bool:

@@ -21,6 +21,7 @@ from advisor.facts.cluster.on_time import as_peers, peer_on_time
 from advisor.facts.cluster.pipeline.scheduled import schedule_of
 from advisor.facts.collectives.exchanges import EXCHANGES, POINT_TO_POINT, kind_of
 from advisor.facts.collectives.parallelism import partition
+from advisor.facts.collectives.workmates import absent_mates
 from advisor.facts.device.chain import Chain
 from advisor.facts.device.course import COURSE, reduce_course
 from advisor.facts.step.times import STEPS
@@ -224,7 +225,7 @@ def corrections(run: Run, late: Sequence[Lateness], parts: Mapping[int, str] | N
             idle = float(np.nanmedian(balance.part("host")[balance.ranks.index(entry.rank)]))
             changes[entry.rank] = Change(gap=max(1 - entry.work_idle_us / idle, 0.0) if idle > 0 else 1.0)
     for members, ranks in more.items():
-        _deal_out(run, found, members, ranks, changes)
+        _deal_out(run, found, members, ranks, changes, absent_mates(run, members))
     return changes
 
 
@@ -264,15 +265,19 @@ def _members(run: Run, rank: int) -> Sequence[int]:
 
 
 def _deal_out(
-    run: Run, found: Model, members: Sequence[int], loaded: Sequence[int], changes: dict[int, Change]
+    run: Run, found: Model, members: Sequence[int], loaded: Sequence[int], changes: dict[int, Change], absent: int = 0
 ) -> None:
     """Work that a rank does not do its peers do: those that have more than the mean hand the rest to those that have
-    less, each of which takes of it as far as the mean is. What a slow card takes longer for it is no work."""
+    less, each of which takes of it as far as the mean is. What a slow card takes longer for it is no work. Peers that
+    are `absent` have as much of it as the others at hand."""
     slow = slow_besides(run)
     chains = {r: found.chains[r] for r in members if r in found.chains}
     own = {r: np.where(chain.computes, chain.working, 0.0) / slow.get(r, 1.0) for r, chain in chains.items()}
-    mean = float(np.mean([work.sum() for work in own.values()]))
+    usual = [float(work.sum()) for rank, work in own.items() if rank not in loaded]
+    missing = [float(np.median(usual))] * absent if usual else []
+    mean = float(np.mean([*(work.sum() for work in own.values()), *missing]))
     lacking = {rank: mean - float(work.sum()) for rank, work in own.items() if work.sum() < mean}
+    taken = sum(lacking.values()) + sum(max(mean - us, 0.0) for us in missing)
     transfers = in_order(chains.values())
     given = {rank: np.zeros(len(blocks(found.chains[rank], transfers))) for rank in lacking}
     for rank in loaded:
@@ -283,7 +288,7 @@ def _deal_out(
         changes[rank] = replace(changes[rank], compute=factor)
         gone, chain = own[rank] * (1 - np.broadcast_to(factor, len(own[rank]))), found.chains[rank]
         for taker, lacks in lacking.items():
-            part, into = lacks / sum(lacking.values()), given[taker]
+            part, into = lacks / taken, given[taker]
             alike = sequence(found.chains[taker], transfers) == sequence(chain, transfers)
             into += np.bincount(places(chain, transfers), gone * part) if alike else gone.sum() * part / len(into)
     for taker, more in given.items():

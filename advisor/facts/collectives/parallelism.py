@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import re
 from collections import defaultdict
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence, Set
 from dataclasses import dataclass, field
 from itertools import pairwise
 from math import prod
@@ -235,7 +235,7 @@ def _find_stages(run: Run, found: Partition, ranks: Sequence[int], exchanges: di
         found.stage = told
         found.pipeline = max(found.pipeline or 1, len(set(told.values())))
         return
-    if chains := _chains(found, exchanges):
+    if chains := _chains(found, exchanges, set(ranks), world_of(run)):
         placed = {rank: place for chain in chains for place, rank in enumerate(chain)}
         if set(ranks) <= set(placed):
             found.chains = chains
@@ -312,20 +312,41 @@ def _hand_over(run: Run) -> bool:
     return any(kind_of(name) in ("send", "receive") for chain in chains if chain for name in chain.name if name)
 
 
-def _chains(found: Partition, exchanges: dict[int, Exchanges]) -> list[tuple[int, ...]]:
+def _chains(found: Partition, exchanges: dict[int, Exchanges], at_hand: Set[int], world: int) -> list[tuple[int, ...]]:
     """Ranks that send to each other, in the order of their stages; empty where they make no pipelines of one length, or
     where ranks that reduce together would be of different stages."""
     pipelines = [tuple(found.groups[g]) for g, role in found.role.items() if role == "pipeline"]
     pipelines = [p for p in pipelines if len(set(p)) > 1]
     before = _senders(found, exchanges)
     chains = [_in_order(chain, pipelines, before) for chain in joined(pipelines)]
-    if len({len(chain) for chain in chains}) != 1:
-        return []
+    bound = [found.groups[group] for group in weights_shared(found.groups, found.role, exchanges)]
+    return next((each for each in (_continued(chains, at_hand, world), chains) if _divide(each, bound)), [])
+
+
+def _divide(chains: list[tuple[int, ...]], bound: list[tuple[int, ...]]) -> bool:
+    """Whether these are pipelines of one length, and ranks that are `bound` together are of one stage."""
     place = {rank: stage for chain in chains for stage, rank in enumerate(chain)}
-    for group in weights_shared(found.groups, found.role, exchanges):
-        if len({place[rank] for rank in found.groups[group] if rank in place}) > 1:
-            return []
-    return chains
+    return len({len(chain) for chain in chains}) == 1 and all(
+        len({place[rank] for rank in ranks if rank in place}) < 2 for ranks in bound
+    )
+
+
+def _continued(chains: list[tuple[int, ...]], at_hand: Set[int], world: int) -> list[tuple[int, ...]]:
+    """The same with the stages beyond ends that were not recorded, whose own partners nobody tells: at the distance of
+    the others, where so all ranks of the job have a place."""
+    free, found = set(range(world)) - at_hand - {rank for chain in chains for rank in chain}, []
+    for chain in chains:
+        distance = chain[1] - chain[0]
+        if any(b - a != distance for a, b in pairwise(chain)):
+            return chains
+        first, last = chain[0], chain[-1]
+        while first not in at_hand and first - distance in free:
+            first -= distance
+        while last not in at_hand and last + distance in free:
+            last += distance
+        found.append(tuple(range(first, last + distance, distance)))
+    whole = all(len(chain) * (chain[1] - chain[0]) == world for chain in found)
+    return found if whole else chains
 
 
 def _in_order(

@@ -81,6 +81,12 @@ def _of_stage(layout: Partition, stage: int, everyone: frozenset[int], size: int
     return frozenset(rank for rank in everyone if rank // size == stage)
 
 
+def absent_mates(run: Run, ranks: Sequence[int]) -> int:
+    """How many ranks do the same work as these and are not among them; 0 where nobody tells."""
+    told = (workmates(run).get(rank) for rank in ranks)
+    return len(frozenset[int]().union(*(mates for mates in told if mates is not None)) - set(ranks))
+
+
 def uncompared(run: Run, ranks: Sequence[int], compared: Set[int]) -> frozenset[int] | None:
     """The ranks that do the same work as these and are not among those `compared`, nor seen to arrive before one of
     these; None where nobody tells who does the same work."""

@@ -3,6 +3,7 @@ them one update of the weights has."""
 
 from __future__ import annotations
 
+import re
 from collections import defaultdict
 
 import numpy as np
@@ -20,6 +21,8 @@ LEAD = limit("forward", "lead_share")
 """Part of it that may still be the end of backward: kernels that multiply bear no gradient's name."""
 FEWEST = int(limit("forward", "fewest"))
 """Collectives that computing led up to, of a group that is judged."""
+
+_VERSION = re.compile(r"Grad|V[0-9]+")
 
 
 def communicator(name: str) -> str:
@@ -79,7 +82,18 @@ def _passes(kernels: Kernels, gradient: Mask, work: Ints) -> tuple[Ints, Ints] |
     _, first = np.unique(run, return_index=True)
     done = np.cumsum(kernels.duration[forward])
     before, lasts = done[first] - kernels.duration[forward[first]], np.add.reduceat(kernels.duration[forward], first)
+    own = _have_gradients(kernels)[kernels.signature[forward]]
+    if own.any():
+        lasts = np.where(np.logical_or.reduceat(own, first), lasts, 0.0)
     long = lasts >= LONG * lasts.max()
     begin = np.minimum(np.searchsorted(done, before + LEAD * lasts), len(forward) - 1)
     last = np.concatenate((first[1:], [len(forward)])) - 1
     return kernels.start[forward[begin[long]]], kernels.end[forward[last[long]]]
+
+
+def _have_gradients(kernels: Kernels) -> Mask:
+    """Which signatures are of types that have a gradient of their own, as RmsNorm has RmsNormGrad: a forward pass runs
+    such, while products that follow one another in backward bear no gradient's name however long they take."""
+    types = [s.type for s in kernels.signatures]
+    bases = {_VERSION.sub("", kind) for kind in types if "Grad" in kind}
+    return np.array(["Grad" not in kind and _VERSION.sub("", kind) in bases for kind in types], bool)

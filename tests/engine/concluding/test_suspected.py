@@ -45,6 +45,21 @@ def test_a_cause_that_a_suspect_explains_is_a_suspicion() -> None:
     assert judged(0.3, Severity.LOW, kind="cause").severity == Severity.LOW
 
 
+def test_whom_a_finding_accounts_for_is_not_suspected_of_causing_it() -> None:
+    """Two that would explain each other: the one that loses more is the cause, and keeps its weight."""
+    absent = Finding(
+        "", "ABSENT", "waiting-on-slow-rank", Direction.COMMUNICATION, Role.CONTRIBUTING, Severity.MEDIUM,
+        Confidence.LOW, RUN, T, T, at_stake=Saving(39e3, 0.39, T),
+    )  # fmt: skip
+    steps = replace(
+        absent, rule="STEPS", verdict="exposed-communication", severity=Severity.LOW, at_stake=Saving(38.5e3, 0.385, T)
+    )
+    explains = {"ABSENT": (("exposed-communication", "any"),), "STEPS": (("waiting-on-slow-rank", "any"),)}
+    found = {f.rule: f for f in assign_roles([absent, steps], explains, dict.fromkeys(explains, "cause"))}
+    assert (found["ABSENT"].severity, found["ABSENT"].role) == (Severity.MEDIUM, Role.ROOT_CAUSE)
+    assert found["STEPS"].role == Role.SYMPTOM
+
+
 def test_uneven_stages_may_account_for_any_waiting() -> None:
     """Their work is moved, not removed: the others wait for far more than the step gains."""
     assert judged(0.08, Severity.LOW, "stages").severity == Severity.LOW

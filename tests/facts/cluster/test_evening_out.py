@@ -112,6 +112,22 @@ def test_without_a_replay_uneven_work_gives_what_the_longest_has_above_the_mean(
     assert _above_mean(balance, [1, 2, 3], {0}) == 0.0
 
 
+def test_peers_that_were_not_recorded_take_their_part_of_uneven_work(monkeypatch):
+    """Two of eight at hand: the surplus of one is dealt out to seven others, not to the one that was recorded."""
+    from advisor.facts.cluster import replay
+
+    balance = SimpleNamespace(ranks=[0, 1], compute=np.array([[30.0], [14.0]]))
+    assert _above_mean(balance, [0, 1], {0}, absent=6) == pytest.approx(14.0)
+    monkeypatch.setattr(replay, "_members", lambda run, rank: range(2))
+    monkeypatch.setattr(replay, "slow_besides", lambda run: {})
+    chains = {rank: chain(hot=rank == 0) for rank in range(2)}
+    changes: dict[int, Change] = {0: Change()}
+    replay._deal_out(None, SimpleNamespace(chains=chains), range(2), (0,), changes, absent=6)
+    work = {rank: float((one.busy * changes[rank].compute)[one.computes].sum()) for rank, one in chains.items()}
+    fair = ROUNDS * (2 * USUAL + (HOT - USUAL) / 8)
+    assert work == pytest.approx({0: fair, 1: fair})
+
+
 def test_balanced_work_leaves_a_slow_card_slow(monkeypatch):
     """Hot experts on a slow card: dealt out, each rank has the same work, which that card takes longer for as before;
     at its peers' speed as well, it takes as long as they do."""

@@ -1,6 +1,7 @@
 """The partition is read from metadata, else from who talks to whom, else from the data's shape."""
 
 import json
+import shutil
 from dataclasses import replace
 
 import pytest
@@ -36,6 +37,20 @@ def test_one_communicator_for_each_pair_of_stages(tmp_path, metadata, batched):
     assert facts.value("parallelism.pipeline", RUN) == 4
     stages = {f.subject.ranks[0]: f.value for f in facts.of("rank.stage").values()}
     assert stages == {r: scenario.place(r)[0] for r in range(8)}
+
+
+def test_stages_before_those_at_hand_are_counted(tmp_path):
+    """Ranks know their own partners alone: with one rank of stage 2 and one of stage 3, the sender to stage 2 is no
+    first stage where the job has ranks for one before it."""
+    scenario = replace(PIPELINE, pipeline=4, layers=1, steps=2, pairwise=True, framework="pytorch")
+    write_profile(simulate(scenario), tmp_path)
+    chosen = [next(r for r in range(8) if scenario.place(r)[0] == stage) for stage in (2, 3)]
+    for info in list(tmp_path.rglob("profiler_info_*.json")):
+        if int(info.stem.rpartition("_")[2]) not in chosen:
+            shutil.rmtree(info.parent)
+    facts = measure([tmp_path], None, Options(jobs=1)).facts
+    assert facts.value("parallelism.pipeline", RUN) == 4
+    assert {f.subject.ranks[0]: f.value for f in facts.of("rank.stage").values()} == {chosen[0]: 2, chosen[1]: 3}
 
 
 @pytest.mark.parametrize(

@@ -9,17 +9,17 @@ from hypothesis import strategies as st
 from advisor.facts.device.forward import gradients, in_forward, rounds
 from advisor.sources.streams.kernels import Kernels, Signature
 
-TYPES = ("MatMulV2", "SwiGluGrad", "ApplyAdamW", "hcom_allReduce_")
+TYPES = ("MatMulV2", "SwiGluGrad", "ApplyAdamW", "hcom_allReduce_", "SwiGlu")
 
 
 def kernels_of(order: str) -> Kernels:
-    """m a matrix, g a gradient, a an update, r a reduction, q one that starts at once where the last one ends; one runs
-    after the other, 10 us each."""
-    index = {letter: place for place, letter in enumerate("mgar")}
+    """m a matrix, s what has the gradient g, a an update, r a reduction, q one that starts at once where the last one
+    ends; one runs after the other, 10 us each."""
+    index = {letter: place for place, letter in enumerate("mgars")}
     kind = np.array([index[letter.replace("q", "r")] for letter in order], np.int64)
     start = np.arange(len(order), dtype=np.int64) * 10_000
     us, zero = np.full(len(order), 10.0), np.zeros(len(order), np.int64)
-    names = ["aclnnMatmul", "aclnnSwiGluGrad", "aclnnApplyAdamW", "hcom_allReduce__718_0_1"]
+    names = ["aclnnMatmul", "aclnnSwiGluGrad", "aclnnApplyAdamW", "hcom_allReduce__718_0_1", "aclnnSwiGlu"]
     return Kernels(
         start, start + 10_000, us, kind, kind, zero, zero, us, us,
         [Signature(name, "AI_CORE", *[""] * 6) for name in TYPES], names, ["0"], ["2"], {}, {},
@@ -46,6 +46,13 @@ def test_sharded_operators_exchange_in_forward(batches, layers, recomputed):
     batch = "mmr" * 2 * layers + ("mmrmmr" * recomputed + "mgmrmgmr") * layers
     part = forward_part("mm" + batch * batches + "a")
     assert part is not None and part >= 0.2
+
+
+@given(st.integers(2, 4), st.integers(4, 8))
+def test_products_of_a_large_head_are_no_forward_pass(layers, head):
+    """Those of its backward pass follow one another, and in a small model they take as long as the forward pass."""
+    step = "msm" * layers + "m" * head + "g" + "m" * head + "r" + "mmgmmr" * layers + "a"
+    assert forward_part("s" + step * 3) == 0.0
 
 
 def test_names_without_gradients_tell_nothing():

@@ -15,7 +15,7 @@ from advisor.facts.cluster.steps.at_times import find
 from advisor.facts.cluster.steps.turns import behind_idle_us, last_ones
 from advisor.facts.cluster.steps.waits import waited_for
 from advisor.model import RUN, Subject
-from advisor.pipeline import Options, advise
+from advisor.pipeline import Options, advise, measure
 from advisor.ruleset.files.loader import load_rules
 from benchmarks.simulator import Fault, simulate, write_profile
 
@@ -140,3 +140,31 @@ def test_healthy_ranks_are_never_late_at_times(tmp_path):
         shares = [fact.value for fact in facts.of("rank.at_times_share").values()]
         assert all(share < 0.03 for share in shares)
         assert facts.value("lateness.wait_share", RUN) < 0.03
+
+
+COLUMNS = "Device_id,Step,Computing,Communication(Not Overlapped),Overlapped,Communication,Free,Stage,Bubble,Preparing"
+
+
+def test_a_wait_before_the_first_recorded_kernel_is_counted_with_the_others(tmp_path):
+    """A record begins with a rank's own first kernel: its row lacks what it waited before, and its peers' rows hold it
+    as communication."""
+    waits = [40_000.0, 0.0, 30_000.0, 0.0, 20_000.0, 0.0]
+    for rank in range(RANKS):
+        folder = tmp_path / f"host_{rank}_20260101000000000_ascend_pt"
+        out = folder / "ASCEND_PROFILER_OUTPUT"
+        out.mkdir(parents=True)
+        (folder / f"profiler_info_{rank}.json").write_text("{}")
+        rows = [COLUMNS]
+        for step, wait in enumerate(waits):
+            late = rank == 2
+            exposed = 1000.0 if late else 1000.0 + wait
+            behind = waits[step + 1] if late and step + 1 < len(waits) else 0.0
+            rows.append(
+                f"{rank},{step},20000,{exposed},0,{exposed},{behind + 50},{21050 + behind + (0 if late else wait)},0,"
+                f"{wait + 40 if late else 40}"
+            )
+        (out / "step_trace_time.csv").write_text("\n".join(rows) + "\n")
+    measured = measure([tmp_path], None, Options(jobs=1))
+    subject = Subject("rank", "2", (2,))
+    assert measured.facts.value("rank.at_times_count", subject) == 3
+    assert measured.facts.number("rank.at_times_us", subject) == pytest.approx(sum(waits) / len(waits), rel=0.02)
