@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from advisor.compare.absent import OPERATORS, is_gone, is_none, is_taken_over
+from advisor.compare.absent import OPERATORS, changed_hands, is_gone, is_none
 from advisor.compare.facts import FactTable, Key, key_of, number
 from advisor.compare.model import Matched
 from advisor.compare.sight import Sight
@@ -64,8 +64,7 @@ def _state(known: str, unknown: str, reason: str, finding: Finding, seen: Sight)
     """What became of a finding of one side, and why it is not the plain answer."""
     if reason:
         return unknown, reason
-    kind = finding.subject.kind
-    if kind in OPERATORS and is_taken_over(f"{kind}.time_us", kind, seen.old, seen.new):
+    if changed_hands(finding.subject, seen.old, seen.new):
         return "unjudged", RENAMED
     own, other = (seen.old, seen.new) if known == "resolved" else (seen.new, seen.old)
     same = _named(as_large(finding, own, other))

@@ -333,22 +333,54 @@ def test_another_profiler_level_is_not_comparable():
     assert [o.what for o in compare(before, after).obstacles] == ["profiler level"]
 
 
-def _shapes(leading: int) -> Report:
+def _shapes(shapes: str) -> Report:
     plain = report({"step.time_us": 100.0})
     facts = [
         Fact(name, Subject("operator_type", kind), value)
         for kind in ("MatMul", "Add")
-        for name, value in (("operator_type.shapes", f"{leading},512;512,512"), ("operator_type.time_us", 40.0))
+        for name, value in (("operator_type.shapes", shapes), ("operator_type.time_us", 40.0))
     ]
     return replace(plain, facts=(*plain.facts, *facts))
 
 
-def test_another_batch_is_recognised_by_the_operators_shapes():
+@pytest.mark.parametrize(
+    ("before", "after", "what"),
+    [
+        ("64,512;512,512", "32,512;512,512", [("batch", "× 0.5")]),
+        ("11008,64;2048,64", "11008,128;2048,128", [("batch", "× 2")]),  # of weights' gradients, summed over rows
+        ("1024,2048;2048,5632", "2048,1024;1024,5632", [("shapes", "Add 2048,1024;1024,5632")]),
+        ("64,512;512,512", "64,512;512,512", []),
+    ],
+)
+def test_another_batch_is_recognised_by_the_operators_shapes(before, after, what):
     """Half the batch in half the time is no gain."""
-    comparison = compare(_shapes(64), _shapes(32))
-    assert [(o.what, o.after) for o in comparison.obstacles] == [("batch", "× 0.5")]
-    assert not comparison.comparable
-    assert compare(_shapes(64), _shapes(64)).comparable
+    comparison = compare(_shapes(before), _shapes(after))
+    assert [(o.what, o.after) for o in comparison.obstacles] == what
+    assert comparison.comparable is not any(name == "batch" for name, _ in what)
+
+
+@pytest.mark.parametrize(("sent", "speed", "told"), [(7e8, 22e9, ["links"]), (14e8, 22e9, []), (7e8, 57e9, [])])
+def test_links_that_all_became_slower_are_named(sent, speed, told):
+    """Within one profile nothing shows that all links are slow; the other side does, where it sent as many bytes."""
+    sides = []
+    for us, size, rate in ((100.0, 7e8, 60e9), (106.0, sent, speed)):
+        side = report({
+            "step.time_us": us, "communication.count": 5.0, "communication.main_transport_bytes_per_s": rate,
+        })  # fmt: skip
+        facts = [Fact("rank.transfer_bytes", Subject("rank", "0", (0,)), size)]
+        facts += [Fact("communication.main_transport", RUN, "HCCS")]
+        sides.append(replace(side, facts=(*side.facts, *facts)))
+    comparison = compare(*sides)
+    assert [o.what for o in comparison.obstacles] == told
+    assert ("speed of the links" in comparison.headline.en) is bool(told)
+
+
+def test_kernels_of_a_side_that_counts_no_collectives_are_not_more():
+    """At a level that records no collectives they are among the kernels."""
+    counted = report({"step.time_us": 100.0, "operators.kernel_count": 129.0, "communication.count": 5.0})
+    alone = report({"step.time_us": 100.0, "operators.kernel_count": 140.0})
+    assert not compare(counted, alone).obstacles
+    assert compare(counted, replace(alone, facts=(*alone.facts, Fact("communication.count", RUN, 5.0)))).obstacles
 
 
 @given(st.floats(1.0, 1e7), st.floats(0.0, 0.02))
@@ -537,6 +569,28 @@ def _typed(step: float, computing: float, **types: float) -> Report:
     side = report({"step.time_us": step, "step.computing_us": computing})
     told = [Fact("operator_type.time_us", Subject("operator_type", name), us) for name, us in types.items()]
     return replace(side, facts=(*side.facts, *told))
+
+
+def test_kernels_that_were_added_took_no_others_place():
+    """Where the others take as long as before, but for what they scatter by, the work goes on as it did."""
+    before, after = _typed(1000.0, 900.0, MatMul=700.0, Add=199.0), _typed(1020.0, 920.0, MatMul=699.0, Add=199.0)
+    grown = Fact("operator_type.time_us", Subject("operator_type", "Transpose"), 22.0)
+    told = finding("conversion-overhead", Subject("operator_type", "Transpose"))
+    checks = (Check("R1", Outcome.FAIL),)
+    after = replace(after, facts=(*after.facts, grown), findings=(told,), checked=checks)
+    comparison = compare(before, after)
+    assert not comparison.obstacles
+    assert [match.state for match in comparison.findings] == ["new"]
+
+
+def test_an_operator_that_takes_as_long_as_before_handed_its_work_to_nobody():
+    """An optimizer that is no longer fused leaves the products as they are: what was found of them can be judged."""
+    hot = finding("operator-hotspot", Subject("operator_type", "MatMul"))
+    before = replace(_typed(1000.0, 990.0, MatMul=700.0, ApplyAdam=200.0), findings=(hot,))
+    after = _typed(1500.0, 1490.0, MatMul=705.0, Addcmul=400.0, Addcdiv=300.0)
+    comparison = compare(before, replace(after, checked=(Check("R1", Outcome.PASS),)))
+    assert [o.what for o in comparison.obstacles] == ["operators"]
+    assert [match.state for match in comparison.findings] == ["resolved"]
 
 
 def test_what_grew_while_its_part_shrank_is_named():
