@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 
 from advisor.compare.absent import OPERATORS, changed_hands, is_gone, is_none
-from advisor.compare.facts import FactTable, Key, key_of, number
+from advisor.compare.facts import FactTable, key_of, number
+from advisor.compare.identity import Identity, identities
 from advisor.compare.model import Matched
 from advisor.compare.sight import Sight
 from advisor.knowledge.comparison import settings
@@ -31,7 +32,8 @@ def match_findings(before: Report, after: Report, seen: Sight, comparable: bool 
     what it asks for; and where the two sides are no runs of one training, nothing is. Nor is new what only another
     table shows, or what was as large before.
     """
-    old, new = _by_key(before), _by_key(after)
+    identity = identities((before.findings, after.findings))
+    old, new = (_firsts(side, identity) for side in (before, after))
     then, now = ({check.rule: check for check in side.checked} for side in (before, after))
     for key, finding in old.items():
         if key in new:
@@ -117,10 +119,10 @@ def _named(facts: tuple[str, ...]) -> str:
     return ", ".join(facts[:_NAMED])
 
 
-def _by_key(report: Report) -> dict[tuple[str, Key], Finding]:
-    found: dict[tuple[str, Key], Finding] = {}
+def _firsts(report: Report, identity: Callable[[Finding], Identity]) -> dict[Identity, Finding]:
+    found: dict[Identity, Finding] = {}
     for finding in report.findings:
-        found.setdefault((finding.verdict, key_of(finding.subject)), finding)
+        found.setdefault(identity(finding), finding)
     return found
 
 

@@ -97,6 +97,24 @@ def test_findings_are_matched_by_verdict_and_subject():
 
 
 @pytest.mark.parametrize(
+    ("rules_before", "rules_after", "states"),
+    [
+        (["A"], ["B"], ["remaining"]),  # another rule reaches the same verdict
+        (["A"], ["B", "C"], ["new", "remaining"]),
+        (["A", "B"], ["B"], ["remaining", "unjudged"]),  # nothing tells what became of A: it was not run
+        (["A", "B"], ["B", "A"], ["remaining", "remaining"]),
+    ],
+)
+def test_two_rules_of_one_verdict_about_one_subject_are_two_findings(rules_before, rules_after, states):
+    """A rank that is slow for two reasons is found twice, and each of the two is followed."""
+    rank = Subject("rank", "2", (2,))
+    sides = (
+        report({}, tuple(finding("slow", rank, rule=rule) for rule in rules)) for rules in (rules_before, rules_after)
+    )
+    assert sorted(match.state for match in compare(*sides).findings) == states
+
+
+@pytest.mark.parametrize(
     ("expect", "before", "after", "outcome"),
     [
         ("falls", 0.5, 0.1, "kept"),
