@@ -172,10 +172,10 @@ def _highest(facts: Mapping[tuple[str, str], object]) -> float | None:
 
 
 def _shapes(old: FactTable, new: FactTable) -> Iterator[Obstacle]:
-    """Another batch: what differs in the shapes of most operators' inputs has changed by one and the same factor, be it
-    the rows of an activation or what a gradient sums over. Else other shapes, where most operators' inputs changed. One
-    type among several does not tell: which of its kernels is the costliest may change by itself, as where there are
-    more or fewer calls of which the mean one takes as long."""
+    """Another batch: what differs in the shapes of most operators' inputs has changed by one and the same factor, the
+    leading dimension of some, and what gradients of weights sum over. Else other shapes, where most operators' inputs
+    changed. One type among several does not tell: which of its kernels is the costliest may change by itself, as where
+    there are more or fewer calls of which the mean one takes as long."""
     before, after = old.of("operator_type.shapes"), new.of("operator_type.shapes")
     times = old.of("operator_type.time_us")
     weights = {key: (number(times[key].value) if key in times else None) or 1.0 for key in set(before) & set(after)}
@@ -190,7 +190,8 @@ def _shapes(old: FactTable, new: FactTable) -> Iterator[Obstacle]:
     changed = sorted((key for key in others if key not in again), key=lambda key: -weights[key])
     few = min(2, len(weights))
     for factor, keys in by_factor.items():
-        if sum(weights[key] for key in keys) >= limit * total and len(keys) >= few:
+        leads = any(_leading(before[key].value) != _leading(after[key].value) for key in keys)
+        if leads and sum(weights[key] for key in keys) >= limit * total and len(keys) >= few:
             yield Obstacle("batch", "× 1", f"× {factor:g}", True, _why("batch"))
             return
     if changed and sum(weights[key] for key in changed) >= limit * total and len(changed) >= few:
@@ -206,6 +207,11 @@ def _more_calls(key: Key, old: FactTable, new: FactTable) -> bool:
         return a is not None and b is not None and _alike(a, b, "fact_noise")
 
     return alike("operator_type.average_us") and not alike("operator_type.count")
+
+
+def _leading(told: Value) -> int | None:
+    """The first dimension of the first input."""
+    return next((size for shape in shapes(str(told)) or () for size in shape), None)
 
 
 def _factor(before: Value, after: Value) -> float | None:

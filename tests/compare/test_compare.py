@@ -365,7 +365,7 @@ def _shapes(shapes: str) -> Report:
     ("before", "after", "what"),
     [
         ("64,512;512,512", "32,512;512,512", [("batch", "× 0.5")]),
-        ("11008,64;2048,64", "11008,128;2048,128", [("batch", "× 2")]),  # of weights' gradients, summed over rows
+        ("8,1024;1024,1024", "8,4096;1024,4096", [("shapes", "Add 8,4096;1024,4096")]),
         ("1024,2048;2048,5632", "2048,1024;1024,5632", [("shapes", "Add 2048,1024;1024,5632")]),
         ("64,512;512,512", "64,512;512,512", []),
     ],
@@ -375,6 +375,20 @@ def test_another_batch_is_recognised_by_the_operators_shapes(before, after, what
     comparison = compare(_shapes(before), _shapes(after))
     assert [(o.what, o.after) for o in comparison.obstacles] == what
     assert comparison.comparable is not any(name == "batch" for name, _ in what)
+
+
+def test_gradients_of_weights_tell_of_another_batch_as_well():
+    """They sum over rows, which are no leading dimension there, and take the longest of all."""
+    sides = []
+    for rows in (64, 128):
+        side = report({"step.time_us": 1.0 * rows})
+        facts = [
+            Fact(f"operator_type.{name}", Subject("operator_type", kind), value)
+            for kind, shapes, us in (("MatMul", f"11008,{rows};2048,{rows}", 30.0), ("Add", f"{rows},2048", 5.0))
+            for name, value in (("shapes", shapes), ("time_us", us))
+        ]
+        sides.append(replace(side, facts=(*side.facts, *facts)))
+    assert [(o.what, o.after) for o in compare(*sides).obstacles] == [("batch", "× 2")]
 
 
 @pytest.mark.parametrize(("sent", "speed", "told"), [(7e8, 22e9, ["links"]), (14e8, 22e9, []), (7e8, 57e9, [])])
