@@ -25,6 +25,8 @@ class Role(str, Enum):
     """One of those that a part consists of; all of them and their rest add up to the part's change."""
     SEEN_AT = "seen_at"
     """Where the part's change shows; adds up to nothing."""
+    WITHIN = "within"
+    """What changed in a step that as a whole did not; adds up to nothing."""
 
 
 @dataclass(frozen=True)
@@ -64,6 +66,21 @@ def changes(old: FactTable, new: FactTable, worth: float) -> Iterator[Change]:
         if abs(after - before) > worth * max(before, after):
             yield from _parts(old, new, _division(whole, divisions, old, new), before, after)
         return
+
+
+def stirred(old: FactTable, new: FactTable) -> list[Change]:
+    """The operator types that changed clearly in a step which did not: a step scatters by more than its kernels do.
+    What one of them lost, another may have gained. Largest first; they add up to nothing."""
+    limits = settings().limits
+    steps = [table.number("step.time_us") or 0.0 for table in (old, new)]
+    least = limits["stirred_step"] * max(steps)
+    lines = [
+        line
+        for line in _each(Role.WITHIN, "step.computing_us", "operator_type.time_us", old, new)
+        if abs(line.difference) > max(limits["fact_noise"] * max(line.before, line.after), least)
+    ]
+    lines.sort(key=lambda line: -abs(line.difference))
+    return lines[: int(limits["accounts_shown"])] if all(steps) else []
 
 
 def _division(step: str, divisions: Sequence[Sequence[str]], old: FactTable, new: FactTable) -> list[str]:
@@ -191,4 +208,4 @@ def _rest(role: Role, part: str, before: float, after: float, named: Sequence[Ch
 
 def is_rounding(change: Change) -> bool:
     """A line too small to speak of."""
-    return change.role is not Role.SEEN_AT and abs(change.share) < settings().limits["least_rest"]
+    return change.role in (Role.PART, Role.MEMBER) and abs(change.share) < settings().limits["least_rest"]

@@ -636,6 +636,18 @@ def test_what_grew_while_its_part_shrank_is_named():
     assert sum(line.difference for line in members if line.role is not ChangeRole.PART) == part.difference
 
 
+@pytest.mark.parametrize(("after", "told"), [(45.0, {"FlashGrad": 9.0}), (36.5, {}), (39.8, {})])
+def test_a_kernel_that_became_slower_is_told_where_the_step_hides_it(after, told):
+    """A step that scatters by three percent does not show a kernel that takes a quarter more time; the kernel does.
+    What is less than a hundredth of the step, or a tenth of the kernel, is nothing."""
+    sides = [_typed(395.0 + us - 36.0, 380.0, MatMul=216.0, FlashGrad=us) for us in (36.0, after)]
+    comparison = compare(*sides)
+    assert comparison.outcome == "same"
+    assert {line.subject.id: line.difference for line in comparison.accounts} == told
+    page = render(comparison, "text")
+    assert ("FlashGrad, time per step: 36 µs → 45 µs" in page.replace("\u00a0", " ")) is bool(told)
+
+
 def test_a_part_that_moved_against_the_change_is_opened():
     """The step became shorter although computing became longer: what in computing did is said."""
     before = _typed(5000.0, 2000.0, MatMulV2=1000.0, Index=1000.0)
