@@ -189,11 +189,15 @@ def _timed(name: str, finding: Finding, old: FactTable, new: FactTable) -> str:
 
 def _known(name: str, finding: Finding, old: FactTable, new: FactTable) -> str:
     """The fact, or where neither side measured it the time of the operator that the finding is about: what a
-    conversion costs shows in the one that converts."""
-    kind, unmeasured = finding.subject.kind, (old.value(name, finding.subject), new.value(name, finding.subject))
+    conversion costs shows in the one that converts. Else the same of another witness, on which the finding rests."""
+    kind = finding.subject.kind
+    if any(side.value(name, finding.subject) is not None for side in (old, new)):
+        return name
     times = f"{kind}.time_us"
-    own = kind in OPERATORS and any(key_of(finding.subject) in side.of(times) for side in (old, new))
-    return times if own and unmeasured == (None, None) and name.endswith("_us") else name
+    if kind in OPERATORS and name.endswith("_us") and any(key_of(finding.subject) in t.of(times) for t in (old, new)):
+        return times
+    what = name.partition(".")[2]
+    return next((found.fact for found in finding.evidence if found.fact.partition(".")[2] == what), name)
 
 
 def _after(name: str, finding: Finding, old: FactTable, new: FactTable, comparable: bool) -> Value | None:

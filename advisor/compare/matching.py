@@ -128,7 +128,8 @@ def _firsts(report: Report, identity: Callable[[Finding], Identity]) -> dict[Ide
 
 def _unjudged(check: Check | None, here: FactTable, there: FactTable, finding: Finding) -> str:
     """Why the rule said nothing; empty where it was judged. A rule that no longer applies has nothing to find, nor has
-    one that asks for what there is none of, or for an operator that is gone."""
+    one that asks for what there is none of, or for an operator that is gone. Where all that the finding rests on was
+    measured again, it would be found again, whatever else the rule asks for."""
     if check is None:
         return NOT_RUN
     if check.outcome in _JUDGED or check.outcome == Outcome.NOT_APPLICABLE:
@@ -136,5 +137,7 @@ def _unjudged(check: Check | None, here: FactTable, there: FactTable, finding: F
     if finding.subject.kind in OPERATORS and is_gone(finding.subject, there, here):
         return ""
     if check.missing and all(is_none(name, here, there) for name in check.missing):
+        return ""
+    if finding.evidence and all(key_of(found.subject) in here.of(found.fact) for found in finding.evidence):
         return ""
     return _named(check.missing) or check.reason or check.outcome.value

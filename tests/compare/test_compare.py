@@ -96,6 +96,32 @@ def test_findings_are_matched_by_verdict_and_subject():
     assert [m.state for m in compare(before, moved_members).findings] == ["remaining"]
 
 
+def test_what_a_finding_rests_on_tells_that_it_is_gone():
+    """A device that no longer idles needs no timeline to prove it, where none was needed to find that it did; nor does
+    the remedy, whose own fact neither side recorded."""
+    idle = finding("idle-gaps", verify=Verify("timeline.idle_us", "falls"), remedy_id="look")
+    idle = replace(idle, evidence=(Evidence("step.idle_us", 800.0, "us", "> 100"),))
+    before = report({"step.time_us": 1000.0, "step.idle_us": 800.0}, (idle,))
+    for facts, state, outcome in (
+        ({"step.time_us": 210.0, "step.idle_us": 5.0}, "resolved", "moved"),
+        ({"step.time_us": 210.0}, "unjudged", "unmeasured"),
+    ):
+        comparison = compare(before, report(facts, outcome=Outcome.NO_DATA))
+        assert [match.state for match in comparison.findings] == [state]
+        assert [effect.outcome for effect in comparison.effects] == [outcome]
+
+
+def test_rules_that_measured_different_things_found_different_things():
+    """Gates and attention that are not fused share a verdict; whoever repaired the one and lost the other is told so. A
+    rule that judges by what the other judged by has found the same."""
+    for facts, states in ((("a.us", "b.us"), ["new", "unjudged"]), (("a.us", "a.us"), ["remaining"])):
+        sides = [
+            report({}, (replace(finding("fusible", rule=rule), evidence=(Evidence(fact, 1.0, "us"),)),))
+            for rule, fact in zip("AB", facts, strict=True)
+        ]
+        assert sorted(match.state for match in compare(*sides).findings) == states
+
+
 @pytest.mark.parametrize(
     ("rules_before", "rules_after", "states"),
     [

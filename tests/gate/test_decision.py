@@ -211,7 +211,7 @@ def test_an_event_that_never_happened_before_is_new(tables, version, result):
         told = [Fact("rank.tables", Subject("rank", "0", (0,)), names)]
         return told + [Fact("timeline.gc_us", RUN, us, 4, (read,))] * (us is not None)
 
-    found = replace(finding(), evidence=(Evidence("timeline.gc_us", RUN, 50.0, "us", "> 0"),))
+    found = replace(finding(), evidence=(Evidence("timeline.gc_us", 50.0, "us", "> 0"),))
     blind = [Check("ACME001", Outcome.NO_DATA, ("timeline.gc_us",))]
     old = runs_of(*GOOD, name="old", checked=blind, more=of(tables), version=version)
     now = runs_of(*FINE, findings=[found], more=of(("steps", "trace"), 50.0), version="1")

@@ -135,12 +135,12 @@ _WHY = {"new": "not_judged_before", "remaining": "other_evidence", "unjudged": "
 
 def _finding_line(match: Matched, lang: str) -> str:
     old, new = match.before, match.after
-    finding = new or old
-    assert finding is not None
-    told = [finding.rule, _severities([each.severity.value for each in (old, new) if each is not None], lang)]
+    sides = [each for each in (old, new) if each is not None]
+    told = [_each_once(each.rule for each in sides), _severities([each.severity.value for each in sides], lang)]
     if old is not None and new is not None and not match.reason and old.saving is not None and new.saving is not None:
         told.append(" → ".join(show_apart(old.saving.us, new.saving.us, "us")))
-    about = finding.title.get(lang) + ("" if is_whole(match.subject) else f" · {where(match.subject, lang)}")
+    title = _each_once(each.title.get(lang) for each in sides)
+    about = title if is_whole(match.subject) else f"{title} · {where(match.subject, lang)}"
     text = word(lang, "comparison.finding", about=about, told=word(lang, "values.separator").join(told))
     unmeasured = titles_of(match.reason.split(", "), lang)
     own = _REASONS.get(match.reason)
@@ -157,7 +157,12 @@ def is_whole(subject: Subject) -> bool:
 
 
 def _severities(values: Sequence[str], lang: str) -> str:
-    return " → ".join(word(lang, f"severities.{value}") for value in dict.fromkeys(values))
+    return _each_once(word(lang, f"severities.{value}") for value in values)
+
+
+def _each_once(told: Iterable[str]) -> str:
+    """What both sides say, or the one's and the other's."""
+    return " → ".join(dict.fromkeys(told))
 
 
 def _effect_line(effect: Effect, lang: str) -> str:
