@@ -572,6 +572,21 @@ def test_what_was_there_before_is_not_what_changed(there, costs):
         assert attributed == pytest.approx(min((1 - there) * costs, 200.0))
 
 
+def test_a_cause_that_is_gone_accounts_for_what_it_cost():
+    """Products that are no longer in float32 are as large a part of the kernels as before: how much of the cause is
+    left is told by what the remedy watches, where what was measured is no measure of what it costs."""
+    products = Subject("operator_type", "MatMul")
+    told = finding("float32-heavy", products, saving=560.0, verify=Verify("operator_type.float32_share", "falls"))
+    told = replace(told, evidence=(Evidence("operator_type.compute_share", 0.87, "ratio", subject=products),))
+    sides = []
+    for step, facts, found in ((1100.0, (1.0, 0.87), (told,)), (330.0, (0.0, 0.69), ())):
+        side = report({"step.time_us": step}, found)
+        names = ("operator_type.float32_share", "operator_type.compute_share")
+        more = (Fact(name, products, value) for name, value in zip(names, facts, strict=True))
+        sides.append(replace(side, facts=(*side.facts, *more)))
+    assert [cause.us for cause in compare(*sides).causes] == [-560.0]
+
+
 @pytest.mark.parametrize(("watched", "told"), [(0.2, []), (0.6, [200.0])])
 def test_a_cause_that_stayed_as_it_was_moved_nothing(watched, told):
     """What is half of a longer time costs more without having changed: a cause counts by what its remedy watches."""
