@@ -101,6 +101,7 @@ def _work(old: FactTable, new: FactTable) -> Iterator[Obstacle]:
     yield from _differs("host", *cores, False)
     yield from _device(old, new)
     yield from _differs("measured kernel", _measured(old), _measured(new), False)
+    yield from _blocks(old, new)
     yield from _shapes(old, new)
     if is_taken_over("operator_type.time_us", "operator_type", old, new):
         here, there = (table.of("operator_type.time_us") for table in (old, new))
@@ -146,6 +147,19 @@ def _operators(table: FactTable) -> float | None:
     """Kernels of a step, collectives left out: how gradients are packed is no other work."""
     kernels = table.number("operators.kernel_count")
     return kernels and kernels - (table.number(_COLLECTIVES) or 0.0)
+
+
+def _blocks(old: FactTable, new: FactTable) -> Iterator[Obstacle]:
+    """On how many blocks the longest operator type is launched, where that is another number for the same shapes: which
+    of its kernels is the costliest, whose blocks are told, may change by itself."""
+    times = {key: number(fact.value) or 0.0 for key, fact in old.of("operator_type.time_us").items()}
+    longest = max(sorted(times), key=lambda key: times[key], default=("", ""))
+    (was, now), shapes_of = (
+        [table.of(name)[longest].value if longest in table.of(name) else None for table in (old, new)]
+        for name in ("operator_type.blocks", "operator_type.shapes")
+    )
+    if was is not None and now is not None and was != now and shapes_of[0] == shapes_of[1]:
+        yield from _differs("blocks", f"{longest[1]} {_say(was)}", f"{longest[1]} {_say(now)}", False)
 
 
 def _links(old: FactTable, new: FactTable) -> Iterator[Obstacle]:

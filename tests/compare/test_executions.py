@@ -194,6 +194,18 @@ def test_the_only_kernel_of_both_sides_is_the_same_by_another_name():
     ]
 
 
+def test_another_number_of_blocks_is_named():
+    """A kernel that one core did and all do now is faster for that."""
+    kernel, sides = Subject("operator_type", "add_custom"), []
+    for blocks, us in ((1.0, 6910.0), (48.0, 307.0)):
+        facts = [Fact("operator_type.blocks", kernel, int(blocks)), Fact("operator_type.time_us", kernel, us)]
+        facts += [Fact("step.time_us", RUN, us), Fact("operator_type.count", kernel, 1)]
+        sides.append(Report(PROFILE, Summary("undetermined", SAME), facts=tuple(facts)))
+    told = compare(*sides)
+    assert [(o.what, o.before, o.after) for o in told.obstacles] == [("blocks", "add_custom 1", "add_custom 48")]
+    assert not compare(sides[0], sides[0]).obstacles
+
+
 def test_operators_that_one_side_alone_recorded_are_no_other_names():
     """Less evidence is no change."""
     bare = replace(recorded(100, idle_us=0.0), facts=recorded(100, idle_us=0.0).facts[-3:])
