@@ -119,6 +119,16 @@ def _named(facts: tuple[str, ...]) -> str:
     return ", ".join(facts[:_NAMED])
 
 
+def _mostly_gone(finding: Finding, here: FactTable) -> bool:
+    """Whether all facts that a finding rests on were measured `here`, and one of them is hardly there any more."""
+    pairs = [(number(found.value), here.of(found.fact).get(key_of(found.subject))) for found in finding.evidence]
+    least = settings().limits["mostly_gone"]
+    return all(fact is not None for _, fact in pairs) and any(
+        value and fact is not None and (now := number(fact.value)) is not None and now < least * value
+        for value, fact in pairs
+    )
+
+
 def _firsts(report: Report, identity: Callable[[Finding], Identity]) -> dict[Identity, Finding]:
     found: dict[Identity, Finding] = {}
     for finding in report.findings:
@@ -128,8 +138,8 @@ def _firsts(report: Report, identity: Callable[[Finding], Identity]) -> dict[Ide
 
 def _unjudged(check: Check | None, here: FactTable, there: FactTable, finding: Finding) -> str:
     """Why the rule said nothing; empty where it was judged. A rule that no longer applies has nothing to find, nor has
-    one that asks for what there is none of, or for an operator that is gone. Where all that the finding rests on was
-    measured again, it would be found again, whatever else the rule asks for."""
+    one that asks for what there is none of, or for an operator that is gone. Nor has one left anything where all that
+    the finding rests on was measured again, and most of it is gone, whatever else the rule asks for."""
     if check is None:
         return NOT_RUN
     if check.outcome in _JUDGED or check.outcome == Outcome.NOT_APPLICABLE:
@@ -138,6 +148,6 @@ def _unjudged(check: Check | None, here: FactTable, there: FactTable, finding: F
         return ""
     if check.missing and all(is_none(name, here, there) for name in check.missing):
         return ""
-    if finding.evidence and all(key_of(found.subject) in here.of(found.fact) for found in finding.evidence):
+    if _mostly_gone(finding, here):
         return ""
     return _named(check.missing) or check.reason or check.outcome.value

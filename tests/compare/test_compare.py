@@ -105,6 +105,7 @@ def test_what_a_finding_rests_on_tells_that_it_is_gone():
     for facts, state, outcome in (
         ({"step.time_us": 210.0, "step.idle_us": 5.0}, "resolved", "moved"),
         ({"step.time_us": 210.0}, "unjudged", "unmeasured"),
+        ({"step.time_us": 800.0, "step.idle_us": 600.0}, "unjudged", "moved"),  # much of it is still there
     ):
         comparison = compare(before, report(facts, outcome=Outcome.NO_DATA))
         assert [match.state for match in comparison.findings] == [state]
