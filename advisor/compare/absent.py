@@ -29,13 +29,34 @@ def is_gone(subject: Subject, old: FactTable, new: FactTable) -> bool:
 
 def is_taken_over(times: str, kind: str, old: FactTable, new: FactTable) -> bool:
     """Whether names of this kind that were not there before take most of the time that the others lost: a version calls
-    the same work otherwise, and a fused operator takes the place of several. Where a side names none, or none of them
-    lost time, nothing was taken."""
+    the same work otherwise, and a fused operator takes the place of several. Where a side names none, none of them
+    clearly lost time, or the new ones take many times as long, nothing was taken: other work was added."""
     sides = []
     for table in (old, new):
         of_kind = {key: number(fact.value) or 0.0 for key, fact in table.of(times).items() if key[0] == kind}
         sides.append(of_kind)
     before, after = sides
-    went = sum(max(us - after.get(key, 0.0), 0.0) for key, us in before.items())
+    went = sum(_lost(us, after.get(key)) for key, us in before.items())
     came = sum(us for key, us in after.items() if key not in before)
-    return bool(before) and went > 0.0 and 0.0 < came >= settings().limits["taken_over"] * went
+    return bool(before) and takes_over(came, went)
+
+
+def takes_over(came: float, went: float) -> bool:
+    """Whether what is new may do the work of what is gone: it takes most of its time, and not many times as long."""
+    limits = settings().limits
+    return 0.0 < limits["taken_over"] * went <= came <= limits["taken_at_most"] * went
+
+
+def _lost(before: float, after: float | None) -> float:
+    """The time that a name lost, microseconds; what runs of one program differ by is none."""
+    lost = before - (after or 0.0)
+    return lost if lost > settings().limits["least_change"] * before else 0.0
+
+
+def changed_hands(subject: Subject, old: FactTable, new: FactTable) -> bool:
+    """Whether the subject is one of the names whose time others took over, or of those that took it."""
+    times, key = f"{subject.kind}.time_us", key_of(subject)
+    if subject.kind not in OPERATORS or not is_taken_over(times, subject.kind, old, new):
+        return False
+    before, after = (number(table.of(times)[key].value) if key in table.of(times) else None for table in (old, new))
+    return before is None or _lost(before, after) > 0.0

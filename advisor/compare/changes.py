@@ -11,6 +11,7 @@ from enum import Enum
 from operator import attrgetter
 from typing import Any
 
+from advisor.compare.absent import takes_over
 from advisor.compare.facts import FactTable, Key, number
 from advisor.knowledge.comparison import settings
 from advisor.model import RUN, Fact, Subject
@@ -25,6 +26,8 @@ class Role(str, Enum):
     """One of those that a part consists of; all of them and their rest add up to the part's change."""
     SEEN_AT = "seen_at"
     """Where the part's change shows; adds up to nothing."""
+    WITHIN = "within"
+    """What changed in a step that as a whole did not; adds up to nothing."""
 
 
 @dataclass(frozen=True)
@@ -52,10 +55,10 @@ class Change:
 
 def changes(old: FactTable, new: FactTable, worth: float) -> Iterator[Change]:
     """Parts of the step and those who account for them; nothing where the step changed by less than `worth` of
-    itself. Where neither side tells how long a step takes: who accounts for the change of a sum."""
+    itself. Where not both sides tell how long a step takes: who accounts for the change of a sum."""
     chosen = settings()
     wholes = dict(chosen.steps)
-    if not any(table.number(step) for table in (old, new) for step in wholes):
+    if not any(old.number(step) and new.number(step) for step in wholes):
         wholes = {name: ((name,),) for name in chosen.without_length if name in chosen.members}
     for whole, divisions in wholes.items():
         before, after = old.number(whole), new.number(whole)
@@ -64,6 +67,21 @@ def changes(old: FactTable, new: FactTable, worth: float) -> Iterator[Change]:
         if abs(after - before) > worth * max(before, after):
             yield from _parts(old, new, _division(whole, divisions, old, new), before, after)
         return
+
+
+def stirred(old: FactTable, new: FactTable) -> list[Change]:
+    """The operator types that changed clearly in a step which did not: a step scatters by more than its kernels do.
+    What one of them lost, another may have gained. Largest first; they add up to nothing."""
+    limits = settings().limits
+    steps = [table.number("step.time_us") or 0.0 for table in (old, new)]
+    least = limits["stirred_step"] * max(steps)
+    lines = [
+        line
+        for line in _each(Role.WITHIN, "step.computing_us", "operator_type.time_us", old, new)
+        if abs(line.difference) > max(limits["fact_noise"] * max(line.before, line.after), least)
+    ]
+    lines.sort(key=lambda line: -abs(line.difference))
+    return lines[: int(limits["accounts_shown"])] if all(steps) else []
 
 
 def _division(step: str, divisions: Sequence[Sequence[str]], old: FactTable, new: FactTable) -> list[str]:
@@ -128,15 +146,15 @@ _BEFORE, _AFTER = attrgetter("before"), attrgetter("after")
 
 
 def _renamed(lines: Sequence[Change]) -> list[Change]:
-    """The lines, those of one side alone as one: another version calls the same work by another name, and a fused
-    operator takes the place of several."""
+    """The lines, those of one side alone as one where they take over from each other: another version calls the same
+    work by another name, and a fused operator takes the place of several."""
     of_subjects = [line for line in lines if line.subject != RUN]
     gone, come = ([line for line in of_subjects if not side(line)] for side in (_AFTER, _BEFORE))
-    if not gone or not come:
+    before, after = sum(line.before for line in gone), sum(line.after for line in come)
+    if not takes_over(after, before):
         return list(lines)
     names = [", ".join(line.subject.id for line in sorted(side, key=lambda line: -line.before - line.after)[:2])
              + (", …" if len(side) > 2 else "") for side in (gone, come)]  # fmt: skip
-    before, after = sum(line.before for line in gone), sum(line.after for line in come)
     as_one = replace(gone[0], subject=replace(gone[0].subject, id=" → ".join(names)), before=before, after=after)
     return [as_one, *(line for line in lines if line not in gone and line not in come)]
 
@@ -191,4 +209,4 @@ def _rest(role: Role, part: str, before: float, after: float, named: Sequence[Ch
 
 def is_rounding(change: Change) -> bool:
     """A line too small to speak of."""
-    return change.role is not Role.SEEN_AT and abs(change.share) < settings().limits["least_rest"]
+    return change.role in (Role.PART, Role.MEMBER) and abs(change.share) < settings().limits["least_rest"]

@@ -39,9 +39,9 @@ def causes(
             continue
         before, after = (_costs(found) for found in (match.before, match.after))
         if match.before is None and match.after is not None:
-            after *= 1 - _there(match.after, old)
+            after *= 1 - _there(match.after, new, old)
         elif match.after is None and match.before is not None:
-            before *= 1 - _there(match.before, new)
+            before *= 1 - _there(match.before, old, new)
         finding = match.after if match.after is not None and after >= before else match.before
         if finding is not None and after != before:
             told.append(Cause(match.state, finding, after - before))
@@ -82,9 +82,10 @@ def _costs(finding: Finding | None) -> float:
     return finding.weight_us if after is None else after
 
 
-def _there(finding: Finding, other: FactTable) -> float:
+def _there(finding: Finding, own: FactTable, other: FactTable) -> float:
     """The part of what the finding measured that was there on the other side as well: a cause that crosses a limit by a
-    little has changed by a little. Of its measures the one that tells what it costs."""
+    little has changed by a little. Of its measures the one that tells what it costs; where none does, what its remedies
+    watch: products that are no longer in float32 are as large a part of the kernels as before."""
     told = finding.saving or finding.at_stake
     costs = {"_us": told.us, "_share": told.share} if told is not None else {}
     found = [
@@ -92,6 +93,12 @@ def _there(finding: Finding, other: FactTable) -> float:
         for evidence in finding.evidence for ending, cost in costs.items()
         if evidence.fact.endswith(ending) and cost and (value := number(evidence.value))
     ]  # fmt: skip
+    if not found or min(found)[0] > settings().limits["tells_cost"]:
+        facts = {remedy.verify.fact for remedy in finding.remedies if remedy.verify and remedy.verify.expect == "falls"}
+        pairs = [(own.number(fact, finding.subject), other.number(fact, finding.subject)) for fact in facts]
+        watched = [after / before for before, after in pairs if before and after is not None]
+        if watched:
+            return min(max(max(watched), 0.0), 1.0)
     return min(max(min(found)[1], 0.0), 1.0) if found else 0.0
 
 
@@ -189,11 +196,15 @@ def _timed(name: str, finding: Finding, old: FactTable, new: FactTable) -> str:
 
 def _known(name: str, finding: Finding, old: FactTable, new: FactTable) -> str:
     """The fact, or where neither side measured it the time of the operator that the finding is about: what a
-    conversion costs shows in the one that converts."""
-    kind, unmeasured = finding.subject.kind, (old.value(name, finding.subject), new.value(name, finding.subject))
+    conversion costs shows in the one that converts. Else the same of another witness, on which the finding rests."""
+    kind = finding.subject.kind
+    if any(side.value(name, finding.subject) is not None for side in (old, new)):
+        return name
     times = f"{kind}.time_us"
-    own = kind in OPERATORS and any(key_of(finding.subject) in side.of(times) for side in (old, new))
-    return times if own and unmeasured == (None, None) and name.endswith("_us") else name
+    if kind in OPERATORS and name.endswith("_us") and any(key_of(finding.subject) in t.of(times) for t in (old, new)):
+        return times
+    what = name.partition(".")[2]
+    return next((found.fact for found in finding.evidence if found.fact.partition(".")[2] == what), name)
 
 
 def _after(name: str, finding: Finding, old: FactTable, new: FactTable, comparable: bool) -> Value | None:

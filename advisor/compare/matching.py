@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 
-from advisor.compare.absent import OPERATORS, is_gone, is_none, is_taken_over
-from advisor.compare.facts import FactTable, Key, key_of, number
+from advisor.compare.absent import OPERATORS, changed_hands, is_gone, is_none
+from advisor.compare.facts import FactTable, key_of, number
+from advisor.compare.identity import Identity, identities
 from advisor.compare.model import Matched
 from advisor.compare.sight import Sight
 from advisor.knowledge.comparison import settings
@@ -31,7 +32,8 @@ def match_findings(before: Report, after: Report, seen: Sight, comparable: bool 
     what it asks for; and where the two sides are no runs of one training, nothing is. Nor is new what only another
     table shows, or what was as large before.
     """
-    old, new = _by_key(before), _by_key(after)
+    identity = identities((before.findings, after.findings))
+    old, new = (_firsts(side, identity) for side in (before, after))
     then, now = ({check.rule: check for check in side.checked} for side in (before, after))
     for key, finding in old.items():
         if key in new:
@@ -64,8 +66,7 @@ def _state(known: str, unknown: str, reason: str, finding: Finding, seen: Sight)
     """What became of a finding of one side, and why it is not the plain answer."""
     if reason:
         return unknown, reason
-    kind = finding.subject.kind
-    if kind in OPERATORS and is_taken_over(f"{kind}.time_us", kind, seen.old, seen.new):
+    if changed_hands(finding.subject, seen.old, seen.new):
         return "unjudged", RENAMED
     own, other = (seen.old, seen.new) if known == "resolved" else (seen.new, seen.old)
     same = _named(as_large(finding, own, other))
@@ -118,16 +119,27 @@ def _named(facts: tuple[str, ...]) -> str:
     return ", ".join(facts[:_NAMED])
 
 
-def _by_key(report: Report) -> dict[tuple[str, Key], Finding]:
-    found: dict[tuple[str, Key], Finding] = {}
+def _mostly_gone(finding: Finding, here: FactTable) -> bool:
+    """Whether all facts that a finding rests on were measured `here`, and one of them is hardly there any more."""
+    pairs = [(number(found.value), here.of(found.fact).get(key_of(found.subject))) for found in finding.evidence]
+    least = settings().limits["mostly_gone"]
+    return all(fact is not None for _, fact in pairs) and any(
+        value and fact is not None and (now := number(fact.value)) is not None and now < least * value
+        for value, fact in pairs
+    )
+
+
+def _firsts(report: Report, identity: Callable[[Finding], Identity]) -> dict[Identity, Finding]:
+    found: dict[Identity, Finding] = {}
     for finding in report.findings:
-        found.setdefault((finding.verdict, key_of(finding.subject)), finding)
+        found.setdefault(identity(finding), finding)
     return found
 
 
 def _unjudged(check: Check | None, here: FactTable, there: FactTable, finding: Finding) -> str:
     """Why the rule said nothing; empty where it was judged. A rule that no longer applies has nothing to find, nor has
-    one that asks for what there is none of, or for an operator that is gone."""
+    one that asks for what there is none of, or for an operator that is gone. Nor has one left anything where all that
+    the finding rests on was measured again, and most of it is gone, whatever else the rule asks for."""
     if check is None:
         return NOT_RUN
     if check.outcome in _JUDGED or check.outcome == Outcome.NOT_APPLICABLE:
@@ -135,5 +147,7 @@ def _unjudged(check: Check | None, here: FactTable, there: FactTable, finding: F
     if finding.subject.kind in OPERATORS and is_gone(finding.subject, there, here):
         return ""
     if check.missing and all(is_none(name, here, there) for name in check.missing):
+        return ""
+    if _mostly_gone(finding, here):
         return ""
     return _named(check.missing) or check.reason or check.outcome.value

@@ -27,14 +27,14 @@ def metrics(old: FactTable, new: FactTable, kinds: Mapping[str, FactKind], doubt
     noise, least = noise_of_step(old, new), settings().limits["least_change"]
     steps = [max(t.number(name) or 0.0 for name in ("step.time_us", "data.step_us")) for t in (old, new)]
     floors = {"us": noise * min(filter(None, steps), default=0.0), "ratio": least}
-    for name in (*settings().metrics, *(() if any(steps) else settings().without_length)):
+    for name in (*settings().metrics, *(() if all(steps) else settings().without_length)):
         kind = kinds.get(name)
         if kind is None:
             continue
         before, after = old.number(name), new.number(name)
         if before is not None or after is not None:
             floor = 0.0 if name == MEASURED_KERNEL else floors.get(kind.unit, 0.0)
-            if name == KERNEL_TIME and not any(steps):
+            if name == KERNEL_TIME and not all(steps):
                 floor = max(_starts(table) for table in (old, new))
             unsure = (noise + doubt if name == "step.time_us" else noise) if kind.unit == "us" else least
             yield Metric(name, kind.unit, kind.meaning, before, after, unsure, floor)

@@ -111,7 +111,8 @@ class Comparison:
     causes: tuple[Cause, ...] = ()
     """Largest first; together no more than the step changed by."""
     accounts: tuple[Change, ...] = ()
-    """Where in the step the change stands: parts that add up to it, whichever causes are behind them."""
+    """Where in the step the change stands: parts that add up to it, whichever causes are behind them. Of a step that
+    did not change, what in it did."""
     unattributed_us: float | None = None
     """What the step changed by that no cause explains; None where it did not, or where times may not be compared."""
 

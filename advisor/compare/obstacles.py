@@ -4,17 +4,20 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 
-from advisor.basics.units import show_apart, whole
+from advisor.basics.units import show_apart
 from advisor.compare.absent import is_taken_over
 from advisor.compare.facts import FactTable, Key, number
 from advisor.compare.model import Obstacle
 from advisor.compare.sight import Sight
+from advisor.facts.operators.kinds import shapes
 from advisor.knowledge.comparison import settings
 from advisor.knowledge.words import both
 from advisor.model import Fact, ProfileInfo, Text, Value
 
 _SHOWN = 3
 """Operator types named of several."""
+_COLLECTIVES = "communication.count"
+_SPEED = "communication.main_transport_bytes_per_s"
 
 
 def obstacles(before: ProfileInfo, after: ProfileInfo, old: FactTable, new: FactTable) -> Iterator[Obstacle]:
@@ -98,13 +101,16 @@ def _work(old: FactTable, new: FactTable) -> Iterator[Obstacle]:
     yield from _differs("host", *cores, False)
     yield from _device(old, new)
     yield from _differs("measured kernel", _measured(old), _measured(new), False)
+    yield from _blocks(old, new)
     yield from _shapes(old, new)
     if is_taken_over("operator_type.time_us", "operator_type", old, new):
         here, there = (table.of("operator_type.time_us") for table in (old, new))
         went, came = (_costliest(own, other) for own, other in ((here, there), (there, here)))
         yield Obstacle("operators", went or "–", came, False, _why("operators"))
+    yield from _links(old, new)
     a, b = (_operators(table) for table in (old, new))
-    if a and b and abs(b - a) > settings().limits["least_change"] * max(a, b):
+    counted = [table.number(_COLLECTIVES) is not None for table in (old, new)]  # else they are among the kernels there
+    if a and b and counted[0] == counted[1] and not _alike(a, b, "least_change"):
         yield from _differs("kernels", *show_apart(a, b, "count"), False)
 
 
@@ -140,7 +146,38 @@ def _measured(table: FactTable) -> str:
 def _operators(table: FactTable) -> float | None:
     """Kernels of a step, collectives left out: how gradients are packed is no other work."""
     kernels = table.number("operators.kernel_count")
-    return kernels and kernels - (table.number("communication.count") or 0.0)
+    return kernels and kernels - (table.number(_COLLECTIVES) or 0.0)
+
+
+def _blocks(old: FactTable, new: FactTable) -> Iterator[Obstacle]:
+    """On how many blocks the longest operator type is launched, where that is another number for the same shapes: which
+    of its kernels is the costliest, whose blocks are told, may change by itself."""
+    times = {key: number(fact.value) or 0.0 for key, fact in old.of("operator_type.time_us").items()}
+    longest = max(sorted(times), key=lambda key: times[key], default=("", ""))
+    (was, now), shapes_of = (
+        [table.of(name)[longest].value if longest in table.of(name) else None for table in (old, new)]
+        for name in ("operator_type.blocks", "operator_type.shapes")
+    )
+    if was is not None and now is not None and was != now and shapes_of[0] == shapes_of[1]:
+        yield from _differs("blocks", f"{longest[1]} {_say(was)}", f"{longest[1]} {_say(now)}", False)
+
+
+def _links(old: FactTable, new: FactTable) -> Iterator[Obstacle]:
+    """The speed of all links, where as many messages of as many bytes take another time over the same transport: within
+    one profile nothing tells that all of them are slow."""
+    before, after = (old.number(_SPEED) or 0.0, new.number(_SPEED) or 0.0)
+    over = [table.value("communication.main_transport") for table in (old, new)]
+    sent = [sum(number(fact.value) or 0.0 for fact in table.of("rank.transfer_bytes").values()) for table in (old, new)]
+    counts = [table.number(_COLLECTIVES) or 0.0 for table in (old, new)]
+    same = over[0] == over[1] and all(a > 0 and _alike(a, b, "least_change") for a, b in (sent, counts))
+    if same and before and after and not _alike(before, after, "fact_noise"):
+        was, now = show_apart(before, after, "bytes_per_s")
+        yield from _differs("links", f"{over[0]} {was}", f"{over[0]} {now}", False)
+
+
+def _alike(before: float, after: float, limit: str) -> bool:
+    """Whether two numbers differ by no more than this limit of knowledge_base/comparison.yaml lets runs differ by."""
+    return abs(after - before) <= settings().limits[limit] * max(before, after)
 
 
 def _highest(facts: Mapping[tuple[str, str], object]) -> float | None:
@@ -149,9 +186,10 @@ def _highest(facts: Mapping[tuple[str, str], object]) -> float | None:
 
 
 def _shapes(old: FactTable, new: FactTable) -> Iterator[Obstacle]:
-    """Another batch: the leading dimension of most operators' inputs has changed by one and the same factor. Else other
-    shapes, where most operators' inputs changed. One type among several does not tell: which of its kernels is the
-    costliest may change by itself, as where there are more or fewer calls of which the mean one takes as long."""
+    """Another batch: what differs in the shapes of most operators' inputs has changed by one and the same factor, the
+    leading dimension of some, and what gradients of weights sum over. Else other shapes, where most operators' inputs
+    changed. One type among several does not tell: which of its kernels is the costliest may change by itself, as where
+    there are more or fewer calls of which the mean one takes as long."""
     before, after = old.of("operator_type.shapes"), new.of("operator_type.shapes")
     times = old.of("operator_type.time_us")
     weights = {key: (number(times[key].value) if key in times else None) or 1.0 for key in set(before) & set(after)}
@@ -160,18 +198,18 @@ def _shapes(old: FactTable, new: FactTable) -> Iterator[Obstacle]:
     others = [key for key in sorted(weights) if before[key].value != after[key].value]
     by_factor: dict[float, list[Key]] = {}
     for key in others:
-        a, b = _leading(before[key].value), _leading(after[key].value)
-        slight = a and b and abs(b - a) <= settings().limits["fact_noise"] * max(a, b)
-        if a and b and a != b and (slight or key not in again):
-            by_factor.setdefault(round(b / a, 3), []).append(key)
+        factor = _factor(before[key].value, after[key].value)
+        if factor and (abs(factor - 1) <= settings().limits["fact_noise"] or key not in again):
+            by_factor.setdefault(round(factor, 3), []).append(key)
     changed = sorted((key for key in others if key not in again), key=lambda key: -weights[key])
     few = min(2, len(weights))
     for factor, keys in by_factor.items():
-        if sum(weights[key] for key in keys) >= limit * total and len(keys) >= few:
+        leads = any(_leading(before[key].value) != _leading(after[key].value) for key in keys)
+        if leads and sum(weights[key] for key in keys) >= limit * total and len(keys) >= few:
             yield Obstacle("batch", "× 1", f"× {factor:g}", True, _why("batch"))
             return
     if changed and sum(weights[key] for key in changed) >= limit * total and len(changed) >= few:
-        was, now = (f"{changed[0][1]} {shapes[changed[0]].value}" for shapes in (before, after))
+        was, now = (f"{changed[0][1]} {side[changed[0]].value}" for side in (before, after))
         yield Obstacle("shapes", was, now, False, _why("shapes"))
 
 
@@ -180,12 +218,22 @@ def _more_calls(key: Key, old: FactTable, new: FactTable) -> bool:
 
     def alike(name: str) -> bool:
         a, b = (number(side[key].value) if key in side else None for side in (old.of(name), new.of(name)))
-        return a is not None and b is not None and abs(b - a) <= settings().limits["fact_noise"] * max(a, b)
+        return a is not None and b is not None and _alike(a, b, "fact_noise")
 
     return alike("operator_type.average_us") and not alike("operator_type.count")
 
 
-def _leading(shapes: Value) -> int | None:
-    """The first dimension of the first input: "4096,4096;4096,1024" has 4096."""
-    first = str(shapes).strip().strip('"').partition(";")[0].partition(",")[0].strip()
-    return whole(first)
+def _leading(told: Value) -> int | None:
+    """The first dimension of the first input."""
+    return next((size for shape in shapes(str(told)) or () for size in shape), None)
+
+
+def _factor(before: Value, after: Value) -> float | None:
+    """What all dimensions that differ between two lists of shapes were multiplied by; None where that is no one factor:
+    "64,512;512,512" is "32,512;512,512" by 0.5."""
+    was, now = shapes(str(before)), shapes(str(after))
+    if was is None or now is None or list(map(len, was)) != list(map(len, now)):
+        return None
+    pairs = [(a, b) for old, new in zip(was, now, strict=True) for a, b in zip(old, new, strict=True) if a != b]
+    factors = {b / a if a > 0 and b > 0 else None for a, b in pairs}
+    return factors.pop() if len(factors) == 1 else None

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 from advisor.basics.errors import UsageError
 from advisor.basics.files import LARGEST_DOCUMENT, read_own
 from advisor.basics.units import MEASURED, show, show_apart, signed
-from advisor.compare.changes import Change, Role, changes
+from advisor.compare.changes import Change, Role, changes, stirred
 from advisor.compare.effects import causes, effects
 from advisor.compare.executions import as_many_calls, doubt, holds_as_much
 from advisor.compare.facts import FactTable
@@ -78,6 +78,7 @@ def compare(before: Report, after: Report, *, catalogue: Mapping[str, FactKind] 
         kernels = None  # how long a recording takes is told otherwise, or not by them
     moved = comparable and of_steps is usable and untold is None and (kernels is None or kernels.moved)
     where = tuple(changes(old, new, worth)) if moved else ()
+    within = tuple(stirred(old, new)) if outcome == "same" and marked and not where else ()
     behind = tuple(causes(matched, old, new, of_steps, _against(where))) if of_steps is not None else ()
     said = untold or _headline(outcome, step or kernels, matched, between, behind, where, (old, new))
     return Comparison(
@@ -92,7 +93,7 @@ def compare(before: Report, after: Report, *, catalogue: Mapping[str, FactKind] 
         effects=tuple(effects(before, seen, units, usable or kernels)),
         causes=behind,
         unattributed_us=_unattributed(of_steps, behind),
-        accounts=where,
+        accounts=where or within,
     )
 
 

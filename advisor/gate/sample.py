@@ -49,6 +49,8 @@ class Sample:
     added: str = ""
     digest: str = ""
     content: str = ""
+    version: str = ""
+    """Of the advisor that measured and judged it."""
 
     @cached_property
     def table(self) -> FactTable:
@@ -79,6 +81,7 @@ def take_sample(
     Raises NoVerdict where nothing was recognised.
     """
     from advisor.engine.judge import judge
+    from advisor.exchange import tool_version
     from advisor.pipeline import measure
 
     wanted = {*rules.uses_facts(), *gate_facts(), *more_facts}
@@ -97,6 +100,7 @@ def take_sample(
         metadata=dict(metadata or {}),
         digest=digest_of(facts),
         content=content_of(measured.run.profile) if measured.run is not None else "",
+        version=tool_version(),
     )
 
 

@@ -96,6 +96,51 @@ def test_findings_are_matched_by_verdict_and_subject():
     assert [m.state for m in compare(before, moved_members).findings] == ["remaining"]
 
 
+def test_what_a_finding_rests_on_tells_that_it_is_gone():
+    """A device that no longer idles needs no timeline to prove it, where none was needed to find that it did; nor does
+    the remedy, whose own fact neither side recorded."""
+    idle = finding("idle-gaps", verify=Verify("timeline.idle_us", "falls"), remedy_id="look")
+    idle = replace(idle, evidence=(Evidence("step.idle_us", 800.0, "us", "> 100"),))
+    before = report({"step.time_us": 1000.0, "step.idle_us": 800.0}, (idle,))
+    for facts, state, outcome in (
+        ({"step.time_us": 210.0, "step.idle_us": 5.0}, "resolved", "moved"),
+        ({"step.time_us": 210.0}, "unjudged", "unmeasured"),
+        ({"step.time_us": 800.0, "step.idle_us": 600.0}, "unjudged", "moved"),  # much of it is still there
+    ):
+        comparison = compare(before, report(facts, outcome=Outcome.NO_DATA))
+        assert [match.state for match in comparison.findings] == [state]
+        assert [effect.outcome for effect in comparison.effects] == [outcome]
+
+
+def test_rules_that_measured_different_things_found_different_things():
+    """Gates and attention that are not fused share a verdict; whoever repaired the one and lost the other is told so. A
+    rule that judges by what the other judged by has found the same."""
+    for facts, states in ((("a.us", "b.us"), ["new", "unjudged"]), (("a.us", "a.us"), ["remaining"])):
+        sides = [
+            report({}, (replace(finding("fusible", rule=rule), evidence=(Evidence(fact, 1.0, "us"),)),))
+            for rule, fact in zip("AB", facts, strict=True)
+        ]
+        assert sorted(match.state for match in compare(*sides).findings) == states
+
+
+@pytest.mark.parametrize(
+    ("rules_before", "rules_after", "states"),
+    [
+        (["A"], ["B"], ["remaining"]),  # another rule reaches the same verdict
+        (["A"], ["B", "C"], ["new", "remaining"]),
+        (["A", "B"], ["B"], ["remaining", "unjudged"]),  # nothing tells what became of A: it was not run
+        (["A", "B"], ["B", "A"], ["remaining", "remaining"]),
+    ],
+)
+def test_two_rules_of_one_verdict_about_one_subject_are_two_findings(rules_before, rules_after, states):
+    """A rank that is slow for two reasons is found twice, and each of the two is followed."""
+    rank = Subject("rank", "2", (2,))
+    sides = (
+        report({}, tuple(finding("slow", rank, rule=rule) for rule in rules)) for rules in (rules_before, rules_after)
+    )
+    assert sorted(match.state for match in compare(*sides).findings) == states
+
+
 @pytest.mark.parametrize(
     ("expect", "before", "after", "outcome"),
     [
@@ -333,22 +378,68 @@ def test_another_profiler_level_is_not_comparable():
     assert [o.what for o in compare(before, after).obstacles] == ["profiler level"]
 
 
-def _shapes(leading: int) -> Report:
+def _shapes(shapes: str) -> Report:
     plain = report({"step.time_us": 100.0})
     facts = [
         Fact(name, Subject("operator_type", kind), value)
         for kind in ("MatMul", "Add")
-        for name, value in (("operator_type.shapes", f"{leading},512;512,512"), ("operator_type.time_us", 40.0))
+        for name, value in (("operator_type.shapes", shapes), ("operator_type.time_us", 40.0))
     ]
     return replace(plain, facts=(*plain.facts, *facts))
 
 
-def test_another_batch_is_recognised_by_the_operators_shapes():
+@pytest.mark.parametrize(
+    ("before", "after", "what"),
+    [
+        ("64,512;512,512", "32,512;512,512", [("batch", "× 0.5")]),
+        ("8,1024;1024,1024", "8,4096;1024,4096", [("shapes", "Add 8,4096;1024,4096")]),
+        ("1024,2048;2048,5632", "2048,1024;1024,5632", [("shapes", "Add 2048,1024;1024,5632")]),
+        ("64,512;512,512", "64,512;512,512", []),
+    ],
+)
+def test_another_batch_is_recognised_by_the_operators_shapes(before, after, what):
     """Half the batch in half the time is no gain."""
-    comparison = compare(_shapes(64), _shapes(32))
-    assert [(o.what, o.after) for o in comparison.obstacles] == [("batch", "× 0.5")]
-    assert not comparison.comparable
-    assert compare(_shapes(64), _shapes(64)).comparable
+    comparison = compare(_shapes(before), _shapes(after))
+    assert [(o.what, o.after) for o in comparison.obstacles] == what
+    assert comparison.comparable is not any(name == "batch" for name, _ in what)
+
+
+def test_gradients_of_weights_tell_of_another_batch_as_well():
+    """They sum over rows, which are no leading dimension there, and take the longest of all."""
+    sides = []
+    for rows in (64, 128):
+        side = report({"step.time_us": 1.0 * rows})
+        facts = [
+            Fact(f"operator_type.{name}", Subject("operator_type", kind), value)
+            for kind, shapes, us in (("MatMul", f"11008,{rows};2048,{rows}", 30.0), ("Add", f"{rows},2048", 5.0))
+            for name, value in (("shapes", shapes), ("time_us", us))
+        ]
+        sides.append(replace(side, facts=(*side.facts, *facts)))
+    assert [(o.what, o.after) for o in compare(*sides).obstacles] == [("batch", "× 2")]
+
+
+@pytest.mark.parametrize(("sent", "speed", "told"), [(7e8, 22e9, ["links"]), (14e8, 22e9, []), (7e8, 57e9, [])])
+def test_links_that_all_became_slower_are_named(sent, speed, told):
+    """Within one profile nothing shows that all links are slow; the other side does, where it sent as many bytes."""
+    sides = []
+    for us, size, rate in ((100.0, 7e8, 60e9), (106.0, sent, speed)):
+        side = report({
+            "step.time_us": us, "communication.count": 5.0, "communication.main_transport_bytes_per_s": rate,
+        })  # fmt: skip
+        facts = [Fact("rank.transfer_bytes", Subject("rank", "0", (0,)), size)]
+        facts += [Fact("communication.main_transport", RUN, "HCCS")]
+        sides.append(replace(side, facts=(*side.facts, *facts)))
+    comparison = compare(*sides)
+    assert [o.what for o in comparison.obstacles] == told
+    assert ("speed of the links" in comparison.headline.en) is bool(told)
+
+
+def test_kernels_of_a_side_that_counts_no_collectives_are_not_more():
+    """At a level that records no collectives they are among the kernels."""
+    counted = report({"step.time_us": 100.0, "operators.kernel_count": 129.0, "communication.count": 5.0})
+    alone = report({"step.time_us": 100.0, "operators.kernel_count": 140.0})
+    assert not compare(counted, alone).obstacles
+    assert compare(counted, replace(alone, facts=(*alone.facts, Fact("communication.count", RUN, 5.0)))).obstacles
 
 
 @given(st.floats(1.0, 1e7), st.floats(0.0, 0.02))
@@ -482,6 +573,21 @@ def test_what_was_there_before_is_not_what_changed(there, costs):
         assert attributed == pytest.approx(min((1 - there) * costs, 200.0))
 
 
+def test_a_cause_that_is_gone_accounts_for_what_it_cost():
+    """Products that are no longer in float32 are as large a part of the kernels as before: how much of the cause is
+    left is told by what the remedy watches, where what was measured is no measure of what it costs."""
+    products = Subject("operator_type", "MatMul")
+    told = finding("float32-heavy", products, saving=560.0, verify=Verify("operator_type.float32_share", "falls"))
+    told = replace(told, evidence=(Evidence("operator_type.compute_share", 0.87, "ratio", subject=products),))
+    sides = []
+    for step, facts, found in ((1100.0, (1.0, 0.87), (told,)), (330.0, (0.0, 0.69), ())):
+        side = report({"step.time_us": step}, found)
+        names = ("operator_type.float32_share", "operator_type.compute_share")
+        more = (Fact(name, products, value) for name, value in zip(names, facts, strict=True))
+        sides.append(replace(side, facts=(*side.facts, *more)))
+    assert [cause.us for cause in compare(*sides).causes] == [-560.0]
+
+
 @pytest.mark.parametrize(("watched", "told"), [(0.2, []), (0.6, [200.0])])
 def test_a_cause_that_stayed_as_it_was_moved_nothing(watched, told):
     """What is half of a longer time costs more without having changed: a cause counts by what its remedy watches."""
@@ -539,6 +645,28 @@ def _typed(step: float, computing: float, **types: float) -> Report:
     return replace(side, facts=(*side.facts, *told))
 
 
+def test_kernels_that_were_added_took_no_others_place():
+    """Where the others take as long as before, but for what they scatter by, the work goes on as it did."""
+    before, after = _typed(1000.0, 900.0, MatMul=700.0, Add=199.0), _typed(1020.0, 920.0, MatMul=699.0, Add=199.0)
+    grown = Fact("operator_type.time_us", Subject("operator_type", "Transpose"), 22.0)
+    told = finding("conversion-overhead", Subject("operator_type", "Transpose"))
+    checks = (Check("R1", Outcome.FAIL),)
+    after = replace(after, facts=(*after.facts, grown), findings=(told,), checked=checks)
+    comparison = compare(before, after)
+    assert not comparison.obstacles
+    assert [match.state for match in comparison.findings] == ["new"]
+
+
+def test_an_operator_that_takes_as_long_as_before_handed_its_work_to_nobody():
+    """An optimizer that is no longer fused leaves the products as they are: what was found of them can be judged."""
+    hot = finding("operator-hotspot", Subject("operator_type", "MatMul"))
+    before = replace(_typed(1000.0, 990.0, MatMul=700.0, ApplyAdam=200.0), findings=(hot,))
+    after = _typed(1500.0, 1490.0, MatMul=705.0, Addcmul=400.0, Addcdiv=300.0)
+    comparison = compare(before, replace(after, checked=(Check("R1", Outcome.PASS),)))
+    assert [o.what for o in comparison.obstacles] == ["operators"]
+    assert [match.state for match in comparison.findings] == ["resolved"]
+
+
 def test_what_grew_while_its_part_shrank_is_named():
     """A fused kernel is taken apart: it is gone, and the products that do its work now take longer. Both are told, and
     with the rest they are the part's change."""
@@ -548,6 +676,18 @@ def test_what_grew_while_its_part_shrank_is_named():
     named = {line.subject.id: line.difference for line in members if line.subject != RUN}
     assert named["MatMulV2"] == 800.0 and named["Ffn"] == -2400.0
     assert sum(line.difference for line in members if line.role is not ChangeRole.PART) == part.difference
+
+
+@pytest.mark.parametrize(("after", "told"), [(45.0, {"FlashGrad": 9.0}), (36.5, {}), (39.8, {})])
+def test_a_kernel_that_became_slower_is_told_where_the_step_hides_it(after, told):
+    """A step that scatters by three percent does not show a kernel that takes a quarter more time; the kernel does.
+    What is less than a hundredth of the step, or a tenth of the kernel, is nothing."""
+    sides = [_typed(395.0 + us - 36.0, 380.0, MatMul=216.0, FlashGrad=us) for us in (36.0, after)]
+    comparison = compare(*sides)
+    assert comparison.outcome == "same"
+    assert {line.subject.id: line.difference for line in comparison.accounts} == told
+    page = render(comparison, "text")
+    assert ("FlashGrad, time per step: 36 µs → 45 µs" in page.replace("\u00a0", " ")) is bool(told)
 
 
 def test_a_part_that_moved_against_the_change_is_opened():

@@ -78,6 +78,43 @@ def test_sums_stay_what_they_are_where_nothing_tells_of_more_executions(before: 
     )  # fmt: skip
 
 
+def served(**calls: int) -> Report:
+    """Sums of a service over so many calls of each type, of 100 microseconds each."""
+    facts = [Fact("operator_type.count", Subject("operator_type", name), count) for name, count in calls.items()]
+    facts += [Fact("operator_type.time_us", fact.subject, 100.0 * fact.value) for fact in facts]
+    facts.append(Fact("operators.compute_us", RUN, sum(100.0 * count for count in calls.values())))
+    return Report(PROFILE, Summary("undetermined", SAME), facts=tuple(facts))
+
+
+def test_two_types_that_are_called_less_often_are_no_shorter_recording():
+    """Small calls were joined to large ones: the third type has more calls, so that nothing tells of fewer executions;
+    where the other types are called as often as before, the recordings hold as much work, and their sums tell."""
+    before, after = {"Shrink": 7860, "Expand": 3940, "Grouped": 500}, {"Shrink": 5460, "Expand": 2740, "Grouped": 980}
+    told = compare(served(**before), served(**after))
+    assert not told.obstacles and told.outcome == "unknown"
+    assert told.metric("operators.compute_us").after == 918000.0
+    others = {"Norm": 100, "Rope": 100, "Attention": 100, "Gate": 100}
+    told = compare(served(**before, **others), served(**after, **others))
+    assert told.headline.en.startswith("Less kernel time")
+
+
+def test_work_that_was_added_is_nobody_elses():
+    """Names that were not there before and take many times what others lost are new, and are told one by one."""
+    before, after = recorded(100), recorded(100)
+    kept = [fact for fact in after.facts if fact.subject.id not in ("Add", "run")]  # which loses 6 ms
+    added = [Fact("operator_type.time_us", Subject("operator_type", name), us) for name, us in (("A", 2e5), ("B", 9e4))]
+    told = compare(before, replace(after, facts=(*kept, *added, Fact("operators.compute_us", RUN, 9e5))))
+    assert not [other for other in told.obstacles if other.what == "operators"]
+    assert {"A", "B"} <= {line.subject.id for line in told.accounts}
+
+
+def test_a_step_table_of_one_side_alone_takes_no_verdict_away():
+    """Kernel times are on both sides, whatever else one of them recorded."""
+    long = recorded(100, idle_us=2e4)
+    told = compare(long, recorded(100, slower=0.5))
+    assert told.headline.en.startswith("Less kernel time")
+
+
 def unmarked(**parts: float) -> Report:
     """A recording without steps of which a step table tells the parts, microseconds."""
     facts = [Fact(f"step.{name}_us", RUN, us) for name, us in {**parts, "time": sum(parts.values())}.items()]
@@ -155,6 +192,18 @@ def test_the_only_kernel_of_both_sides_is_the_same_by_another_name():
     assert [(each.what, each.before, each.after) for each in told.obstacles] == [
         ("measured kernel", "histogram_2", "histogram_3")
     ]
+
+
+def test_another_number_of_blocks_is_named():
+    """A kernel that one core did and all do now is faster for that."""
+    kernel, sides = Subject("operator_type", "add_custom"), []
+    for blocks, us in ((1.0, 6910.0), (48.0, 307.0)):
+        facts = [Fact("operator_type.blocks", kernel, int(blocks)), Fact("operator_type.time_us", kernel, us)]
+        facts += [Fact("step.time_us", RUN, us), Fact("operator_type.count", kernel, 1)]
+        sides.append(Report(PROFILE, Summary("undetermined", SAME), facts=tuple(facts)))
+    told = compare(*sides)
+    assert [(o.what, o.before, o.after) for o in told.obstacles] == [("blocks", "add_custom 1", "add_custom 48")]
+    assert not compare(sides[0], sides[0]).obstacles
 
 
 def test_operators_that_one_side_alone_recorded_are_no_other_names():

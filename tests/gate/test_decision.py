@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import datetime
+from dataclasses import replace
 
 import pytest
 from hypothesis import given, settings
@@ -11,7 +12,7 @@ from hypothesis import strategies as st
 from advisor.compare.changes import Role
 from advisor.gate.changes import explain
 from advisor.gate.model import Result, Verdict
-from advisor.model import Check, Confidence, Fact, Outcome, Severity, Subject
+from advisor.model import RUN, Check, Confidence, Evidence, Fact, Outcome, Severity, Source, Subject
 from advisor.render.decision.phrases import headline
 from tests.helpers.profiles import GOOD, finding, judge, policy, runs_of, sample
 
@@ -195,6 +196,39 @@ def test_a_rule_the_baseline_never_judged_is_no_regression():
     decision = judge(runs_of(*FINE, findings=[finding()]), old, rules=policy(fail_on="high"))
     assert decision.verdict is Verdict.PASS
     assert "first_judged" in [judgement.reason for judgement in decision.of(Result.WATCHED)]
+
+
+@pytest.mark.parametrize("tables, version, result", [
+    (("steps", "trace"), "1", Result.FAIL), (("steps",), "1", Result.WATCHED),
+    (("steps", "trace"), "0", Result.WATCHED),
+])  # fmt: skip
+def test_an_event_that_never_happened_before_is_new(tables, version, result):
+    """No garbage was collected in the baseline, so nothing was measured of it: where its timelines are there, and the
+    advisor is the same, that is no lack of evidence."""
+
+    def of(names, us=None):  # fmt: skip
+        read = Source("trace_view.json", table="trace")
+        told = [Fact("rank.tables", Subject("rank", "0", (0,)), names)]
+        return told + [Fact("timeline.gc_us", RUN, us, 4, (read,))] * (us is not None)
+
+    found = replace(finding(), evidence=(Evidence("timeline.gc_us", 50.0, "us", "> 0"),))
+    blind = [Check("ACME001", Outcome.NO_DATA, ("timeline.gc_us",))]
+    old = runs_of(*GOOD, name="old", checked=blind, more=of(tables), version=version)
+    now = runs_of(*FINE, findings=[found], more=of(("steps", "trace"), 50.0), version="1")
+    judged = judge(now, old, rules=policy(fail_on="high")).judgements
+    assert [judgement.result for judgement in judged if judgement.finding is not None] == [result]
+
+
+def test_a_second_finding_of_the_same_verdict_is_new_and_another_rule_is_not():
+    """Two rules may reach one verdict about one subject: each is held against the history; a rule that took the place
+    of another has found nothing new."""
+    known, rules = runs_of(*GOOD, name="old", findings=[finding(rule="ACME001")]), policy(fail_on="high")
+    checked = [Check(rule, Outcome.PASS) for rule in ("ACME001", "ACME002")]
+    known = [replace(run, checked=tuple(checked)) for run in known]
+    assert judge(runs_of(*FINE, findings=[finding(rule="ACME002")]), known, rules=rules).verdict is Verdict.PASS
+    both = [finding(rule="ACME001"), finding(rule="ACME002")]
+    decision = judge(runs_of(*FINE, findings=both), known, rules=rules)
+    assert [told.finding.rule for told in decision.of(Result.FAIL) if told.finding is not None] == ["ACME002"]
 
 
 def test_evidence_that_is_gone_is_no_all_clear():

@@ -105,6 +105,7 @@ def sample(
     checked: Sequence[Check] = (Check("ACME001", Outcome.PASS),),
     name: str = "run",
     more: Sequence[Fact] = (),
+    version: str = "",
 ) -> Sample:
     """A sample as `take_sample` would make it."""
     found = [Fact(fact, RUN, value) for fact, value in (facts or {}).items()]
@@ -114,7 +115,7 @@ def sample(
     summary = Summary("healthy", Text("fine", "正常"), None if step_ms is None else 1000.0 * step_ms)
     return Sample(
         name, dict(key or {"model": "m"}), info, summary, FactSet([*found, *more]), tuple(findings), tuple(checked),
-        metadata=dict(metadata or {}), digest=f"{name} {step_ms}",
+        metadata=dict(metadata or {}), digest=f"{name} {step_ms}", version=version,
     )  # fmt: skip
 
 

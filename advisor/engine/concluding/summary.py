@@ -111,7 +111,8 @@ def _of_the_step(
     if silent and (direction == "healthy" or doubt is not None):
         names = ", ".join(silent[:3]) + (" …" if len(silent) > 3 else "")
         direction = "undetermined"
-        headline = both("summary.unread_files" if breakdown or host else "summary.nothing_read", files=names)
+        judged = breakdown or host or any(f.direction is not Direction.EVIDENCE for f in findings)
+        headline = both("summary.unread_files" if judged else "summary.nothing_read", files=names)
     if benchmark:
         direction, headline = _of_kernels(findings), both("summary.benchmark")
     if direction == "healthy" and facts.value("recording.kind", RUN) == "fragment":

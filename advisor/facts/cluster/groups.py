@@ -18,7 +18,7 @@ from advisor.facts.base import Run, computed
 from advisor.facts.cluster.accounts import PARTS, Accounts, accounts
 from advisor.facts.cluster.lateness import ALIKE, Lateness, latenesses, spared_first
 from advisor.facts.cluster.pipeline.stages import micro_batches
-from advisor.facts.cluster.replay import corrections, gain, has_more_work, model, what_if_late
+from advisor.facts.cluster.replay import corrections, gain, has_more_work, model, more_work_us, what_if_late
 from advisor.facts.collectives.exposure import exposures
 from advisor.facts.collectives.parallelism import Partition, partition
 from advisor.facts.collectives.schedule import guess_micro_batches, pipeline_us
@@ -164,6 +164,8 @@ def joint_gain(run: Run, slow: Sequence[Lateness], *, replayed: bool = True) -> 
             compared,
             max(_above_mean(balance, members, mine, absent_mates(run, members)) for members in layout.peers().values()),
         )
+    elif slow and all(entry.cause == "compute" for entry in slow):
+        compared -= min(max(_kept(run, entry, layout, mine) for entry in slow), compared)
     scheduled = _scheduled(run, slow, layout)
     if scheduled is not None and scheduled < compared:
         return scheduled * often, "schedule"
@@ -190,6 +192,12 @@ def on_average(run: Run, slow: Sequence[Lateness], gained: float) -> float:
 def _often(slow: Sequence[Lateness]) -> float:
     """How often these ranks are late, of all steps; of nobody all."""
     return float(np.median([entry.recurrence for entry in slow])) if slow else 1.0
+
+
+def _kept(run: Run, entry: Lateness, layout: Partition, mine: set[int]) -> float:
+    """Microseconds of a step that a rank of these keeps of the work which its peers do not have, dealt out evenly."""
+    members = next((found for found in layout.peers().values() if entry.rank in found), [entry.rank])
+    return more_work_us(run, entry) * len(mine.intersection(members)) / len(members)
 
 
 def _above_mean(balance: Accounts | None, members: Sequence[int], mine: Collection[int], absent: int = 0) -> float:

@@ -15,7 +15,16 @@ from advisor.basics.arrays import Floats, Mask
 from advisor.basics.units import signed
 from advisor.facts.base import Run, computed
 from advisor.facts.cluster.accounts import PARTS, Accounts, accounts
-from advisor.facts.cluster.peers import excess, kernel_speeds, others_median, spread, typical, usual_slowness, weight
+from advisor.facts.cluster.peers import (
+    calls_of,
+    excess,
+    kernel_speeds,
+    others_median,
+    spread,
+    typical,
+    usual_slowness,
+    weight,
+)  # fmt: skip
 from advisor.facts.collectives.parallelism import partition
 from advisor.facts.device.course import COURSE
 from advisor.facts.host.owners import COVERS
@@ -286,14 +295,13 @@ def _differing(speeds: dict[int, float], stages: Iterable[Sequence[int]]) -> flo
 def slow_operators(run: Run, rank: int, others: list[int], most: int = 5) -> tuple[str, ...]:
     """Which operator types account for a rank's longer computation, largest first: "MatMulV2 +12 %" (S37). A type with
     less than a twentieth of what all of them have more is noise."""
-    courses = run.each(COURSE)
-    own = courses.get(rank)
-    peers = [courses[r] for r in others if r in courses and r != rank]
-    if own is None or not peers:
+    calls = calls_of(run)
+    peers = [calls[r][0] for r in others if r in calls and r != rank]
+    if rank not in calls or not peers:
         return ()
     totals: dict[str, list[float]] = {}
-    for key, entry in own.speed.items():
-        theirs = [weight(p.speed[key]) for p in peers if key in p.speed]
+    for key, entry in calls[rank][0].items():
+        theirs = [weight(p[key]) for p in peers if key in p]
         if theirs:
             total = totals.setdefault(key[0], [0.0, 0.0])
             total[0] += weight(entry)
@@ -384,32 +392,30 @@ def extra_work(run: Run, rank: int, others: Sequence[int], most: int = 3) -> tup
 
     Each peer is compared as a whole: where no two ranks have the same shapes, as with experts, what all of them do is
     no extra work of any."""
-    courses, speeds = run.each(COURSE), kernel_speeds(run)
-    own = courses.get(rank)
-    peers = [r for r in others if r in courses and r != rank]
-    if own is None or not peers:
+    called, speeds = calls_of(run), kernel_speeds(run)
+    peers = [r for r in others if r in called and r != rank]
+    if rank not in called or not peers:
         return 0.0, ()
-    told = dict.fromkeys(
-        name for r in (rank, *peers) for name in (*(n for n, _ in courses[r].speed), *courses[r].rest_us)
-    )
+    told = dict.fromkeys(name for r in (rank, *peers) for name in (*(n for n, _ in called[r][0]), *called[r][1]))
     names = {name: i for i, name in enumerate(told)}
     more = np.zeros((len(peers), len(names)))
-    calls: dict[tuple[str, str], list[float]] = {key: [] for key in own.speed}
+    own, own_rest = called[rank]
+    calls: dict[tuple[str, str], list[float]] = {key: [] for key in own}
     for row, peer in enumerate(peers):
-        theirs, pace = courses[peer].speed, speeds.get(rank, 1.0) / speeds.get(peer, 1.0)
-        for key, (count, lasts) in own.speed.items():
+        (theirs, rest), pace = called[peer], speeds.get(rank, 1.0) / speeds.get(peer, 1.0)
+        for key, (count, lasts) in own.items():
             usual = theirs.get(key, (0.0, 0.0))[0]
             more[row, names[key[0]]] += (count - usual) * lasts
             calls[key].append(usual)
         for key, entry in theirs.items():
-            if key not in own.speed:
+            if key not in own:
                 more[row, names[key[0]]] -= weight(entry) * pace
-        for course, sign in ((own, 1.0), (courses[peer], -pace)):
-            for name, us in course.rest_us.items():
+        for left, sign in ((own_rest, 1.0), (rest, -pace)):
+            for name, us in left.items():
                 more[row, names[name]] += sign * us
     totals = dict(zip(names, np.median(more, axis=0).tolist(), strict=True))
     largest: dict[str, tuple[float, str]] = {}
-    for (name, shapes), (count, lasts) in own.speed.items():
+    for (name, shapes), (count, lasts) in own.items():
         beyond = count - float(np.median(calls[name, shapes]))
         if beyond > 0 and shapes:
             largest[name] = max(largest.get(name, (0.0, "")), (beyond * lasts, shapes))

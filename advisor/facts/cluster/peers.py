@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from math import ceil
 
@@ -12,6 +12,8 @@ from advisor.basics.arrays import Floats, Mask
 from advisor.facts.base import Run, computed
 from advisor.facts.device.course import COURSE
 from advisor.facts.device.speeds import ENDS
+from advisor.facts.operators.coverage import in_these_steps, scale_of
+from advisor.facts.operators.kinds import is_fetch
 from advisor.knowledge.measuring import limit
 
 OTHERWISE = limit("lateness", "otherwise")
@@ -20,6 +22,8 @@ FEWEST = int(limit("yardsticks", "fewest"))
 """One rank that is faster than all others may be a card of another kind."""
 LEAST_SHARE = limit("yardsticks", "least_share")
 """Part of the ranks below which those that are faster are exceptions."""
+WHOLE = limit("lateness", "whole")
+"""Part of the kernel time that a table of types lists, from which on a type that is not in it does not run."""
 SLOWER, APART = limit("yardsticks", "slower"), limit("yardsticks", "apart")
 """How many times as long the others take, and how many times what ranks of either kind differ by that is more."""
 
@@ -191,6 +195,28 @@ def _within_ends(ratio: Floats, ends: Floats) -> Floats:
     both = np.isfinite(ends).all((-2, -1)) & (low.min((-2, -1)) < OTHERWISE) & (high.max((-2, -1)) > 1 / OTHERWISE)
     found = np.clip(ratio, np.fmin(low.max(-1).min(-1), 1), np.fmax(high.min(-1).max(-1), 1))
     return np.where(both & np.isfinite(ratio), 1.0, found)
+
+
+Calls = tuple[Mapping[tuple[str, str], tuple[float, float]], Mapping[str, float]]
+"""(type, input shapes) -> (calls a step, usual microseconds); type -> microseconds a step of all other calls."""
+
+
+@computed
+def calls_of(run: Run) -> dict[int, Calls]:
+    """rank -> what it calls. Where nobody's kernels were recorded, of tables that count each type, the shapes unknown;
+    a table of the largest types alone tells nothing of what others call besides."""
+    courses = run.each(COURSE)
+    if courses:
+        return {rank: (course.speed, course.rest_us) for rank, course in courses.items()}
+    found: dict[int, Calls] = {}
+    for rank, table in in_these_steps(run).items():
+        rows = [row for row in table.types.values() if not row.communication and not is_fetch(row.type)]
+        if sum(row.whole_us for row in rows) < WHOLE * float(table.compute_us.sum()):
+            continue
+        per = scale_of(run, rank, table)
+        told = ((row.type, per.per_step(row.count), per.per_step(row.total_us)) for row in rows)
+        found[rank] = {(name, ""): (count, us / count) for name, count, us in told if count > 0}, {}
+    return found
 
 
 def weight(entry: tuple[float, float] | None) -> float:

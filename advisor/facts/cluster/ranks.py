@@ -22,7 +22,7 @@ from advisor.facts.cluster.lateness import (
     type_speeds,
     unlike_ways,
 )
-from advisor.facts.cluster.peers import excess, kernel_speeds
+from advisor.facts.cluster.peers import calls_of, excess, kernel_speeds
 from advisor.facts.cluster.replay import slow_besides
 from advisor.facts.cluster.steps.turns import behind_idle_us
 from advisor.facts.cluster.whatif import Cure, joint_saving
@@ -38,6 +38,7 @@ from advisor.facts.operators.kinds import (
     is_grouped_product,
     is_matrix_product,
 )
+from advisor.facts.operators.reduction import OPERATORS
 from advisor.facts.step.steps import steady
 from advisor.facts.step.times import STEPS
 from advisor.model import RUN, Fact, Source, Subject, Value
@@ -108,7 +109,7 @@ KINDS = (
     kind("rank.peer_clock_mhz", "mhz", "rank", "clock of the AI Core of its peers, of a rank that computes longer",
          formula="median over the other ranks of its stage of their clocks while kernels ran", needs="trace"),
     kind("rank.slow_operators", "list", "rank", "operator types that account for the longer computation (S37)",
-         needs="kernels"),
+         needs="kernels|operator_types"),
     kind("rank.type_speed_low", "number", "rank",
          "the operator types least slowed take this many times as long as on the peers, the same calls and shapes",
          formula="ratio of the types below which a twentieth of the kernel time lies", needs="kernels"),
@@ -131,7 +132,8 @@ KINDS = (
          "operations of its products and attention a step, as a multiple of the median of its peers",
          formula="Σ operations by shapes ÷ steps", needs="kernels"),
     kind("rank.extra_work_us", "us", "rank", "computation that its peers do not have: more calls, or other shapes",
-         formula="Σ (own calls − peers' median calls) × time a call, over type and shapes", needs="kernels"),
+         formula="Σ (own calls − peers' median calls) × time a call, over type and, where kernels tell them, shapes",
+         needs="kernels|operator_types"),
     kind("rank.card_excess_us", "us", "rank", "what a rank that has more work computes longer because its card is slow "
          "as well", formula="computing × (1 − 1 ÷ rank.kernel_speed_ratio), where all types take longer alike",
          needs="kernels"),
@@ -145,7 +147,9 @@ KINDS = (
          needs="kernels"),
     kind("rank.work_idle_share", "ratio", "rank", "the same as a share of the step", needs="kernels"),
     kind("rank.extra_operators", "list", "rank", "operator types that account for it, with the shapes here",
-         needs="kernels"),
+         needs="kernels|operator_types"),
+    kind("rank.work_by_types", "bool", "rank", "what it has more is told by tables that count each type of operator, "
+         "of unknown shapes", needs="kernels|operator_types"),
     kind("rank.alike_ranks", "text", "rank", "the ranks late from the same part by about as much and about as often: "
          "one cause", needs=_NEEDS),
     kind("rank.alike_apart", "text", "rank", "the operator types that each of these ranks takes longer for, where they "
@@ -249,6 +253,7 @@ def measure(run: Run, facts: FactSet) -> Iterator[Fact]:
             # with less to do than its peers it has nothing that they do not have
             yield from fact("rank.extra_work_us", subject, max(more, 0.0), *sources)
             yield from fact("rank.extra_operators", subject, where or None, *sources)
+            yield from fact("rank.work_by_types", subject, rank in calls_of(run) and not run.each(COURSE), *sources)
             if rank in slow_besides(run):
                 own, gained = float(np.nanmedian(balance.compute[row])), joint_saving(run, [Cure("speed", subject)])
                 yield from fact("rank.card_excess_us", subject, own * (1 - 1 / slow_besides(run)[rank]), *sources)
@@ -436,7 +441,7 @@ FAMILIES = (
         "cluster",
         KINDS,
         measure,
-        uses=(STEPS, EXCHANGES, COURSE, USE, LAUNCHES),
+        uses=(STEPS, EXCHANGES, COURSE, USE, LAUNCHES, OPERATORS),
         after=("parallelism", "timeline", "steps", "data_pipeline"),
     ),
 )

@@ -237,11 +237,16 @@ def _fed(chain: Chain, over_us: float) -> Change:
 
 def has_more_work(run: Run, entry: Lateness) -> bool:
     """Whether a rank computes longer mostly because it has more to compute, not because it is slow."""
+    over = entry.parts.get("compute", 0.0)
+    return over > 0 and more_work_us(run, entry) >= MOST_OF_IT * over
+
+
+def more_work_us(run: Run, entry: Lateness) -> float:
+    """Microseconds a step that a rank computes for work which its peers do not have."""
     from advisor.facts.cluster.lateness import extra_work, masked_us
 
-    over, members = entry.parts.get("compute", 0.0), _members(run, entry.rank)
-    told = (extra_work(run, entry.rank, members)[0], masked_us(run, entry.rank, members))
-    return over > 0 and max(told) >= MOST_OF_IT * over
+    members = _members(run, entry.rank)
+    return max(extra_work(run, entry.rank, members)[0], masked_us(run, entry.rank, members), 0.0)
 
 
 @computed

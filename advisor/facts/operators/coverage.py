@@ -14,7 +14,7 @@ import numpy as np
 
 from advisor.basics.arrays import Floats
 from advisor.basics.units import show
-from advisor.facts.base import Run
+from advisor.facts.base import Run, computed
 from advisor.facts.operators.reduction import OPERATORS, Operators
 from advisor.facts.recording.limits import section
 from advisor.facts.step.steps import steady
@@ -56,6 +56,7 @@ def scale_of(run: Run, rank: int, found: Operators) -> Scale:
     return scale(run, rank, found.steps)
 
 
+@computed
 def in_these_steps(run: Run) -> dict[int, Operators]:
     """The operators of each rank, without those of another recording: a table that sums up the run counts each type
     that runs in a step once a step at least. Where none is counted so often, it is a table of other steps."""

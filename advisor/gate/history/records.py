@@ -132,6 +132,7 @@ def run_from_json(document: Mapping[str, Any], name: str) -> Sample:
         added=str(document["added"]),
         digest=str(document.get("digest", "")),
         content=str(document.get("content", "")),
+        version=str(document.get("advisor", "")),
     )
 
 

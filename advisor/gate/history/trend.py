@@ -6,7 +6,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from advisor.compare.facts import key_of
+from advisor.compare.identity import Identity, identities
 from advisor.gate.history.histories import Acceptance, History
 from advisor.gate.judging.readings import value_of
 from advisor.gate.judging.statistics import compare
@@ -15,7 +15,6 @@ from advisor.gate.policy import Policy
 from advisor.gate.sample import Sample
 from advisor.model import Finding, Outcome, Severity
 
-_Identity = tuple[str, str, str]
 JUDGED = (Outcome.PASS, Outcome.FAIL, Outcome.NOT_APPLICABLE)
 """What became of a rule that would have found what is there."""
 
@@ -114,8 +113,9 @@ def _comings(runs: Sequence[Sample]) -> list[tuple[tuple[Finding, ...], tuple[Fi
     """For each run the findings that appeared with it and those that were gone. What flickers for a single run neither
     came nor went; a rule that could not be judged in a run says nothing of it."""
     least = Severity(defaults()["findings"]["shown_from"]).rank
-    found = [{(f.verdict, *key_of(f.subject)): f for f in run.findings if f.severity.rank >= least} for run in runs]
-    present: dict[_Identity, Finding] = dict(found[0]) if found else {}
+    identity = identities(run.findings for run in runs)
+    found = [{identity(f): f for f in run.findings if f.severity.rank >= least} for run in runs]
+    present: dict[Identity, Finding] = dict(found[0]) if found else {}
     events: list[tuple[tuple[Finding, ...], tuple[Finding, ...]]] = [((), ())] if found else []
     for index in range(1, len(runs)):
         now, following = found[index], found[min(index + 1, len(runs) - 1)]

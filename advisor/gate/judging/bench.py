@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
+from functools import cached_property
 
+from advisor.compare.identity import Identity, identities
 from advisor.gate.policy import Judging
 from advisor.gate.sample import Difference, Sample
+from advisor.model import Finding
 
 
 @dataclass(frozen=True)
@@ -23,3 +27,8 @@ class Bench:
     spare: int = 0
     """Runs without a metric that are put up with, where enough others have it."""
     recording: bool = False
+
+    @cached_property
+    def identity(self) -> Callable[[Finding], Identity]:
+        """Which findings of these runs and of the history are the same one."""
+        return identities(sample.findings for sample in (*self.history, *self.runs, *self.confirming))

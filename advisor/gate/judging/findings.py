@@ -4,7 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 
-from advisor.compare.facts import key_of
+from advisor.compare.identity import Identity
+from advisor.compare.sight import sight
+from advisor.facts.registry import catalogue
 from advisor.gate.judging.bench import Bench
 from advisor.gate.metrics import defaults
 from advisor.gate.model import Judgement, Result
@@ -13,8 +15,7 @@ from advisor.model import Finding, Outcome, Role, Severity, Subject, Text
 
 _NAMED = 4
 """Rules named where many lack evidence."""
-_Identity = tuple[str, str, str]
-_Found = dict[_Identity, Finding]
+_Found = dict[Identity, Finding]
 
 
 def judge_findings(bench: Bench) -> Iterator[Judgement]:
@@ -34,7 +35,7 @@ def judge_findings(bench: Bench) -> Iterator[Judgement]:
     if limit is not None and (lost := _lost(bench)):
         values = {"count": str(len(lost)), "rules": ", ".join(lost[:_NAMED])}
         yield Judgement("findings", "evidence", title, Result.NOT_JUDGED, "evidence_lost", values, required=True)
-    told = {_identity(judgement.finding) for judgement in reached if judgement.finding is not None}
+    told = {bench.identity(judgement.finding) for judgement in reached if judgement.finding is not None}
     yield from sorted(_not_gated(bench, told), key=_causes_first)
 
 
@@ -60,8 +61,8 @@ def _gated(bench: Bench, limit: Severity) -> Iterator[Judgement]:
         and f.severity.rank >= limit.rank
         and f.confidence.rank >= bench.judging.min_confidence.rank
     )
-    runs, known = _each(bench.runs, serious), _each(_window(bench), serious)
-    again = _each(bench.confirming, serious)
+    runs, known = _each(bench, bench.runs, serious), _each(bench, _window(bench), serious)
+    again = _each(bench, bench.confirming, serious)
     for identity, worst in _common(runs).items():
         result, reason = _about(bench, identity, worst, known)
         if result is Result.FAIL and again and 2 * sum(identity in found for found in again) <= len(again):
@@ -69,7 +70,7 @@ def _gated(bench: Bench, limit: Severity) -> Iterator[Judgement]:
         yield Judgement("finding", worst.verdict, worst.title, result, reason, {}, finding=worst)
 
 
-def _about(bench: Bench, identity: _Identity, finding: Finding, known: Sequence[_Found]) -> tuple[Result, str]:
+def _about(bench: Bench, identity: Identity, finding: Finding, known: Sequence[_Found]) -> tuple[Result, str]:
     if bench.recording:
         return Result.WATCHED, "finding_recorded"
     if not bench.judging.only_new or not known:
@@ -79,19 +80,19 @@ def _about(bench: Bench, identity: _Identity, finding: Finding, known: Sequence[
     return (Result.FAIL, "new") if _could_have(bench, finding) else (Result.WATCHED, "first_judged")
 
 
-def _not_gated(bench: Bench, told: set[_Identity]) -> Iterator[Judgement]:
+def _not_gated(bench: Bench, told: set[Identity]) -> Iterator[Judgement]:
     """Of medium severity and more, new against the history (or without one, severe enough), and let through by the
     policy: nobody is to miss them."""
     least = Severity(defaults()["findings"]["shown_from"]).rank
     window, limit = _window(bench), bench.judging.fail_on
-    for identity, worst in _common(_each(bench.runs, lambda f: f.severity.rank >= least)).items():
+    for identity, worst in _common(_each(bench, bench.runs, lambda f: f.severity.rank >= least)).items():
         if identity in told:
             continue
         if not window:  # nothing to be new against: severe enough, but not certain enough
             if limit is not None and worst.severity.rank >= limit.rank:
                 yield Judgement("finding", worst.verdict, worst.title, Result.WATCHED, "unsure", {}, finding=worst)
             continue
-        known = _each(window, lambda f, rank=worst.severity.rank: f.severity.rank >= rank)  # type: ignore[misc]
+        known = _each(bench, window, lambda f, rank=worst.severity.rank: f.severity.rank >= rank)  # type: ignore[misc]
         if sum(identity in found for found in known) > bench.judging.known_share * len(known):
             continue
         reason = "new_not_gated" if _could_have(bench, worst) else "first_judged"
@@ -99,17 +100,31 @@ def _not_gated(bench: Bench, told: set[_Identity]) -> Iterator[Judgement]:
 
 
 def _could_have(bench: Bench, finding: Finding) -> bool:
-    """Whether the rule was judged in the history: one that never had its evidence there found nothing new."""
+    """Whether the rule was judged in the history, or would have been, had there been anything of what it looks for: one
+    that never had its evidence there found nothing new."""
     outcomes = {c.outcome for s in bench.history for c in s.checked if c.rule == finding.rule}
-    return bool(outcomes & {Outcome.PASS, Outcome.FAIL, Outcome.NOT_APPLICABLE})
+    if outcomes & {Outcome.PASS, Outcome.FAIL, Outcome.NOT_APPLICABLE}:
+        return True
+    having = next(run for run in bench.runs if finding in run.findings)
+    return any(_found_none(sample, having, finding) for sample in _window(bench))
+
+
+def _found_none(sample: Sample, having: Sample, finding: Finding) -> bool:
+    """Whether this run of the history has all tables that the finding of a later run was read from, by the same version
+    of the advisor: of an event that never happened there is nothing to measure."""
+    blind = any(c.rule == finding.rule and c.outcome is Outcome.NO_DATA for c in sample.checked)
+    if not blind or not sample.version or sample.version != having.version:
+        return False
+    tabled = all(side.table.of("rank.tables") for side in (sample, having))
+    return tabled and not sight(sample.table, having.table, catalogue()).unlike(finding)
 
 
 def _window(bench: Bench) -> tuple[Sample, ...]:
     return bench.history[-bench.judging.window :]
 
 
-def _each(samples: Sequence[Sample], wanted: Callable[[Finding], bool]) -> list[_Found]:
-    return [{_identity(f): f for f in sample.findings if wanted(f)} for sample in samples]
+def _each(bench: Bench, samples: Sequence[Sample], wanted: Callable[[Finding], bool]) -> list[_Found]:
+    return [{bench.identity(f): f for f in sample.findings if wanted(f)} for sample in samples]
 
 
 def _common(runs: Sequence[_Found]) -> _Found:
@@ -120,10 +135,6 @@ def _common(runs: Sequence[_Found]) -> _Found:
         if 2 * len(having) > len(runs):
             common[identity] = sorted(having, key=lambda f: -f.severity.rank)[len(runs) // 2]
     return common
-
-
-def _identity(finding: Finding) -> _Identity:
-    return (finding.verdict, *key_of(finding.subject))
 
 
 def _causes_first(judgement: Judgement) -> tuple[bool, int, str, Subject]:

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from advisor.basics.units import signed
 from advisor.model import Report, Text
-from advisor.render.comparison.text import account_lines, metric_change
+from advisor.render.comparison.text import account_lines, accounts_title, metric_change
 from advisor.render.escaping import printable, shorten
 from advisor.render.report.figure import Figure, caption, or_dash, scale
 from advisor.render.report.html import render_page
@@ -39,6 +39,7 @@ def render_html(
         names=names or (before.profile.path, after.profile.path),
         home=home,
         account_lines=account_lines,
+        accounts_title=accounts_title,
         metric_change=metric_change,
     )
 

@@ -84,6 +84,10 @@ def _cause_line(cause: Cause, lang: str) -> str:
     )  # fmt: skip
 
 
+_LINES = {Role.SEEN_AT: "comparison.seen_line", Role.WITHIN: "comparison.within_line"}
+"""How lines are told that are no part of a change."""
+
+
 def change_line(line: Change, title: Text, lang: str) -> str:
     """ "operator type MatMul: 10 ms → 15 ms (+5 ms, 62 % of the change)"; `title` is the fact's."""
     name: Text | str = title
@@ -91,13 +95,12 @@ def change_line(line: Change, title: Text, lang: str) -> str:
         name = as_recorded(both(f"comparison.rest_of_{'step' if line.role is Role.PART else 'part'}"))
     elif line.subject != RUN:
         name = where(line.subject, lang)
-        if line.role is Role.SEEN_AT:
+        if line.role in _LINES:
             name = word(lang, "comparison.seen_name", name=name, what=title)
     before, after = show_apart(line.before, line.after, "us", MEASURED)
-    key = "comparison.seen_line" if line.role is Role.SEEN_AT else "comparison.part_line"
     said = word(
-        lang, key, name=name, before=before, after=after, difference=signed(line.difference, "us"),
-        share=show(line.share, "ratio"),
+        lang, _LINES.get(line.role, "comparison.part_line"), name=name, before=before, after=after,
+        difference=signed(line.difference, "us"), share=show(line.share, "ratio"),
     )  # fmt: skip
     if line.calls is not None:
         calls = show_apart(*line.calls, "count")
@@ -106,12 +109,19 @@ def change_line(line: Change, title: Text, lang: str) -> str:
     return word(lang, "comparison.with_overlap", line=said) if line.overlaps else said
 
 
+def accounts_title(comparison: Comparison, lang: str) -> str:
+    """What is listed below: parts of a change, or what changed in a step that as a whole did not."""
+    parts = any(line.role is Role.PART for line in comparison.accounts)
+    return word(lang, "comparison.accounts" if parts else "comparison.stirred")
+
+
 def account_lines(comparison: Comparison, lang: str) -> list[str]:
     """Where in the step the change stands, a line each; lines below a part are indented."""
+    below = "  " * any(line.role is Role.PART for line in comparison.accounts)
     told = [line for line in comparison.accounts if not is_rounding(line)]
     titles = [Text(*(fact_title(line.fact, each) for each in LANGUAGES)) for line in told]
     return [
-        "  " * (line.role is not Role.PART) + change_line(line, title, lang)
+        below * (line.role is not Role.PART) + change_line(line, title, lang)
         for line, title in zip(told, titles, strict=True)
     ]
 
@@ -125,12 +135,12 @@ _WHY = {"new": "not_judged_before", "remaining": "other_evidence", "unjudged": "
 
 def _finding_line(match: Matched, lang: str) -> str:
     old, new = match.before, match.after
-    finding = new or old
-    assert finding is not None
-    told = [finding.rule, _severities([each.severity.value for each in (old, new) if each is not None], lang)]
+    sides = [each for each in (old, new) if each is not None]
+    told = [_each_once(each.rule for each in sides), _severities([each.severity.value for each in sides], lang)]
     if old is not None and new is not None and not match.reason and old.saving is not None and new.saving is not None:
         told.append(" → ".join(show_apart(old.saving.us, new.saving.us, "us")))
-    about = finding.title.get(lang) + ("" if is_whole(match.subject) else f" · {where(match.subject, lang)}")
+    title = _each_once(each.title.get(lang) for each in sides)
+    about = title if is_whole(match.subject) else f"{title} · {where(match.subject, lang)}"
     text = word(lang, "comparison.finding", about=about, told=word(lang, "values.separator").join(told))
     unmeasured = titles_of(match.reason.split(", "), lang)
     own = _REASONS.get(match.reason)
@@ -147,7 +157,12 @@ def is_whole(subject: Subject) -> bool:
 
 
 def _severities(values: Sequence[str], lang: str) -> str:
-    return " → ".join(word(lang, f"severities.{value}") for value in dict.fromkeys(values))
+    return _each_once(word(lang, f"severities.{value}") for value in values)
+
+
+def _each_once(told: Iterable[str]) -> str:
+    """What both sides say, or the one's and the other's."""
+    return " → ".join(dict.fromkeys(told))
 
 
 def _effect_line(effect: Effect, lang: str) -> str:
@@ -174,7 +189,7 @@ def _sections(comparison: Comparison, lang: str) -> Iterator[tuple[str, list[str
         unexplained = both("comparison.unattributed", change=signed(comparison.unattributed_us, "us"))
         told.append(as_recorded(unexplained).get(lang))
     yield word(lang, "comparison.causes"), told
-    yield word(lang, "comparison.accounts"), account_lines(comparison, lang)
+    yield accounts_title(comparison, lang), account_lines(comparison, lang)
     for state in ("new", "remaining", "unjudged", "resolved"):
         yield word(lang, f"comparison.{state}"), [_finding_line(m, lang) for m in comparison.of(state)]
     # a metric that stayed as it was tells nothing of a remedy that promised nothing

@@ -7,6 +7,7 @@ from statistics import median
 from typing import Any
 
 from advisor.basics.units import show
+from advisor.compare.identity import Identity, identities
 from advisor.gate.model import Decision, Judgement, Result, Verdict
 from advisor.gate.sample import Sample
 from advisor.model import LANGUAGES, RUN, Finding, Text
@@ -118,10 +119,11 @@ def _numbers(samples: Sequence[Sample], name: str) -> list[float]:
 
 def _findings(samples: Sequence[Sample]) -> list[dict[str, Any]]:
     """Findings that most of the runs have, the severe ones first."""
-    by_identity: dict[tuple[str, str, str], list[Finding]] = {}
+    identity = identities(sample.findings for sample in samples)
+    by_identity: dict[Identity, list[Finding]] = {}
     for sample in samples:
-        for finding in sample.findings:
-            by_identity.setdefault((finding.verdict, finding.subject.kind, finding.subject.id), []).append(finding)
+        for key, finding in {identity(finding): finding for finding in sample.findings}.items():
+            by_identity.setdefault(key, []).append(finding)
     common = [found[-1] for found in by_identity.values() if 2 * len(found) > len(samples)]
     return [
         {

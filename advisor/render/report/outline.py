@@ -64,7 +64,11 @@ def _headed(report: Report, cause_of: Collection[str]) -> Finding | None:
     if direction == "undetermined" and first is None and noticed is not None:
         larger = outweighing(noticed, told)
         return None if larger is noticed else larger
-    suspects = [f for f in report.findings if f.direction.value == direction and f.saving and f.id not in cause_of]
+    suspects = [
+        f
+        for f in report.findings
+        if f.direction.value == direction and f.id not in cause_of and f.saving and f.saving.after_others_us != 0
+    ]  # what gives nothing once others are repaired is their consequence
     return max(suspects, key=lambda finding: finding.weight_us, default=first)
 
 

@@ -105,6 +105,8 @@ class Launch:
     rated_mhz: float = math.nan
     timed: bool = True
     """Whether its own time is told; else its slowest block stands for it."""
+    vectors: int | None = None
+    """Vector cores that a launch on both kinds of cores has; its blocks are its cube cores."""
 
     @property
     def type(self) -> str:
@@ -147,7 +149,9 @@ def read_launches(path: Path, note: Note) -> Iterator[Launch]:
         name, kind = row.get("Op Name", "").strip() or _name_of(path), row.get("Op Type", "").strip().lower()
         clock, rated = (_number(row.get(f"{which} Freq")) or math.nan for which in ("Current", "Rated"))
         dealt_blocks = blocks if dealt is None else int(dealt)
-        yield Launch(name, _CORES.get(kind, ""), duration, dealt_blocks, rows, clock, rated)
+        beside = _number(row.get("Mix Block Dim") or row.get("Mix Block Num"))
+        vectors = None if beside is None else int(beside)
+        yield Launch(name, _CORES.get(kind, ""), duration, dealt_blocks, rows, clock, rated, vectors=vectors)
 
 
 def _most_telling(rows: Mapping[str, list[Row]]) -> list[Row]:
@@ -162,7 +166,7 @@ def operator_frames(path: Path, note: Note) -> Iterator[pl.DataFrame]:
     for launch in read_launches(path, note):
         told: dict[str, list[object]] = {
             "name": [launch.name], "type": [launch.type], "core": [launch.core],
-            "duration_us": [launch.duration_us], "block_num": [launch.blocks],
+            "duration_us": [launch.duration_us], "block_num": [launch.blocks], "mix_block_num": [launch.vectors],
         }  # fmt: skip
         pipes = launch.rows.get(PIPES, [])
         told |= {pipe: [_share(pipes, names)] for pipe, names in _RATIOS.items()}

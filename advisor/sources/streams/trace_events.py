@@ -224,12 +224,13 @@ def stream(path: Path, note: Note) -> Iterator[tuple[list[Event], bytes]]:
     if lost:
         note(str(path), f"{lost} bytes of it are no events and were left out")
     if not total:
-        note(
-            str(path),
-            "holds no events"
-            if ended or not rest.strip()
-            else "is no timeline: neither an array of events nor traceEvents",
-        )
+        if started and lost:
+            why = "none of its events has what an event of a timeline has (name, ph, ts)"
+        elif ended or not rest.strip():
+            why = "holds no events"
+        else:
+            why = "is no timeline: neither an array of events nor traceEvents"
+        note(str(path), why)
         return
     if not ended:
         note(str(path), f"ends in the middle: the {total} events before the cut were read")

@@ -593,3 +593,19 @@ def test_missing_rows_are_counted_in_words_that_fit(tmp_path, rules, lost, said)
     (problem,) = advise([tmp_path], rules).problems
     assert said in problem.problem
     assert "少" in translated(problem.problem, "zh")
+
+
+def test_a_step_table_of_unknown_columns_names_no_recording(tmp_path):
+    """Nothing in it was read: it is told as unreadable, not as a table without steps; and what the other table shows
+    was judged."""
+    output = tmp_path / "host_1_20260101000000000_ascend_pt" / "ASCEND_PROFILER_OUTPUT"
+    output.mkdir(parents=True)
+    (output / "step_trace_time.csv").write_text("Number,DataTime(ms),StepTime(ms)\n1,6,86\n2,5,83\n")
+    rows = ["Device_id,OP Type,Core Type,Count,Total Time(us),Min Time(us),Avg Time(us),Max Time(us),Ratio(%)"]
+    kinds = (("MatMulV2", "AI_CORE", 50), ("Add", "AI_VECTOR_CORE", 30), ("RmsNorm", "AI_VECTOR_CORE", 20))
+    rows += [f"0,{name},{core},30,{30 * us},{us},{us},{us},{us}" for name, core, us in kinds]
+    (output / "op_statistic.csv").write_text("\n".join(rows) + "\n")
+    report = advise([tmp_path], load_rules(), Options(jobs=1))
+    assert "holds the recording as a whole" not in report.profile.recording_reason.en
+    assert "Nothing could be judged" not in report.summary.headline.en
+    assert "has none of the columns" in " ".join(problem.problem for problem in report.problems) and report.findings

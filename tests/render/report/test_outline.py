@@ -90,6 +90,10 @@ def test_the_suspect_that_the_headline_names_stands_first():
         summary = replace(report.summary, direction=direction)
         told = branches(replace(report, findings=(surest, late), summary=summary))
         assert told[0].finding.id == first
+    behind = replace(late, saving=replace(more, after_others_us=0.0))
+    summary = replace(report.summary, direction="scheduling")
+    told = branches(replace(report, findings=(surest, behind), summary=summary))
+    assert told[0].finding.id == "F1", "what is over once the cause is repaired stands behind it"
 
 
 def test_the_type_that_the_headline_names_is_told_first_and_in_full():

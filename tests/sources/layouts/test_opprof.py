@@ -193,12 +193,12 @@ def test_blocks_that_only_start_up_have_no_work(tmp_path: Path, short: float, co
     assert _value(tmp_path, "operator_type.idle_blocks", "attention") == idle
 
 
-def _mixed(folder: Path, us: float, blocks: list[tuple[float, ...]]) -> None:
+def _mixed(folder: Path, us: float, blocks: list[tuple[float, ...]], beside: int = 2) -> None:
     """A launch on both kinds of cores whose blocks have vector cores that run for so long, in scalar code alone."""
     folder.mkdir(parents=True, exist_ok=True)
     (folder / "OpBasicInfo.csv").write_text(
         "Op Name,Op Type,Task Duration(us),Block Dim,Mix Block Dim,\n"
-        f"main_kernel_mix_aic,mix,{us},{len(blocks)},{2 * len(blocks)},\n"
+        f"main_kernel_mix_aic,mix,{us},{len(blocks)},{beside * len(blocks)},\n"
     )
     rows = [PIPES.replace("aiv_time", "aic_time(us),aiv_time", 1)]
     for number, times in enumerate(blocks):
@@ -226,6 +226,13 @@ def test_blocks_without_work_say_nothing_of_vector_cores(
     """What has nothing to do as a whole leaves neither of its cores out; of a single core nobody knows another."""
     _mixed(tmp_path, 930.0, blocks)
     assert _value(tmp_path, "operator_type.working_vectors", "main_kernel") == working
+
+
+def test_a_launch_of_one_vector_core_beside_each_cube_core_is_told(tmp_path: Path) -> None:
+    """As many vector cores as cube cores: of each pair one is not even launched, and has no row of its own."""
+    _mixed(tmp_path, 930.0, [(900.0,)] * 24, beside=1)
+    assert _value(tmp_path, "operator_type.vectors_per_cube", "main_kernel") == 1
+    assert _value(tmp_path, "operator_type.working_vectors", "main_kernel") is None
 
 
 def test_blocks_that_run_in_rounds_are_told(tmp_path: Path) -> None:

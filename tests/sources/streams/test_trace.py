@@ -241,6 +241,14 @@ def test_what_is_no_timeline_is_told(tmp_path: Path, data: bytes) -> None:
     assert trace is None and problems
 
 
+def test_events_that_are_none_are_told_as_that(tmp_path: Path) -> None:
+    """The array is there: what its entries lack is said, not that there is no array."""
+    event = {"name": "aten::mm", "cat": "cpu_op", "ts": 1774670741777000, "dur": 433000, "tid": 1, "pid": 1}
+    trace, problems = load(tmp_path / "trace_view.json", json.dumps({"traceEvents": [event] * 3}).encode())
+    assert trace is None
+    assert any("ph" in problem for problem in problems) and not any("neither" in problem for problem in problems)
+
+
 @pytest.mark.parametrize(
     ("text", "expected"),
     [

@@ -286,8 +286,8 @@ def _usual_jitter(balance: Accounts, found: SlowSteps | None) -> float | None:
     times = np.nanmedian(balance.time, axis=0)
     if len(times) < FEW_SEEN or (found is None and _split(times, seen=True) is not None):
         return None
-    slow = set(found.names) if found is not None else set()
-    usual = times[[step not in slow for step in balance.steps]]
+    # the longest ones are slow; their names may be those of the steps that the wait follows
+    usual = np.sort(times)[: len(times) - (len(found.names) if found is not None else 0)]
     middle = float(np.median(usual))
     return float(np.percentile(usual, 95)) / middle - 1 if middle > 0 else None
 

@@ -200,14 +200,15 @@ def _of_kernels(rank: Rank, kernels: Kernels | None, timeline: Timeline | None) 
     cut = kernels is not None and (is_cut(rank, kernels) or (timeline is not None and not timeline.whole and not loads))
     alone = kernels is not None and rank.tables["kernels"].reader == "kernels.opprof"
     marks = []
-    if rank.has("steps") and is_marked(rank):
+    framed = rank.has("steps") and rank.read("steps") is not None
+    if framed and is_marked(rank):
         marks.append("steps")
     if rank.has("step_phases") or rank.has("cluster_phases"):
         marks.append("phases")
     told: dict[str, Any] = {
-        "marks": tuple(marks), "cut": cut, "loads": loads, "alone": alone, "framed": rank.has("steps"),
+        "marks": tuple(marks), "cut": cut, "loads": loads, "alone": alone, "framed": framed,
         "started": kernels is None or bool((kernels.start >= 0).any()),
-        "timed": rank.has("steps") or (timeline is not None and not cut),
+        "timed": framed or (timeline is not None and not cut),
         "kernels": 0 if kernels is None or (cut and not alone) else len(kernels.duration),
     }  # fmt: skip
     if kernels is not None and cut and not alone and not rank.has("operator_types"):

@@ -10,7 +10,14 @@ from hypothesis import strategies as st
 
 from advisor.facts.base import FactSet
 from advisor.facts.cluster.accounts import Accounts
-from advisor.facts.cluster.steps.slow_steps import _find, listing, owner_of, pattern_of, split
+from advisor.facts.cluster.steps.slow_steps import (
+    _find,
+    _usual_jitter,
+    listing,
+    owner_of,
+    pattern_of,
+    split,
+)  # fmt: skip
 from advisor.facts.device.course import Course
 from advisor.facts.recording.windows import follows
 from advisor.model import RUN, Fact, Subject
@@ -285,6 +292,7 @@ def test_a_wait_is_named_after_the_step_in_which_the_host_was_busy(prepared_us, 
         balance.prepared = np.minimum(start, prepared_us)
     found = _find(balance, {})
     assert (found.names, found.behind, found.part) == ((named,), behind, "start")
+    assert _usual_jitter(balance, found) == 0.0  # whatever the slow step is called, it is none of the usual ones
 
 
 @pytest.mark.parametrize(("idle", "named"), [([1, 616, 1], ("1",)), ([1, 616, 620], None), ([1, 3, 1], None)])
