@@ -119,6 +119,7 @@ def decide(
         together,
         stages_of(facts),
         owned,
+        frozenset(rule.id for rule in rules.rules if rule.disjoint),
     )
     findings = assign_roles(
         at_the_hosts_pace(at_the_loaders_pace(among_late_ranks(merged, facts), facts), facts),

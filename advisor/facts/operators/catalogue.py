@@ -683,6 +683,24 @@ KINDS = (
     kind("operators.norm_count", "count", "run rank", "such chains per step", needs="kernels|operator_types"),
     kind("operators.norm_types", "text", "run", "types of one chain, in their order", needs="kernels|operator_types"),
     kind(
+        "operators.rotary_us",
+        "us",
+        "run rank",
+        "rotary embeddings that run as single operators (Slice → Neg → Concat → Mul → Add), per step",
+        formula="as many calls of mean length as something is negated, of cuts, joins and sums, and twice as many "
+        "products; two cuts where there are as many",
+        needs="kernels|operator_types",
+    ),
+    kind(
+        "operators.rotary_share",
+        "ratio",
+        "run rank",
+        "the same as a share of the kernel time",
+        needs="kernels|operator_types",
+    ),
+    kind("operators.rotary_count", "count", "run rank", "such chains per step", needs="kernels|operator_types"),
+    kind("operators.rotary_types", "text", "run", "types of one chain, in their order", needs="kernels|operator_types"),
+    kind(
         "operators.copying_us",
         "us",
         "run rank",
