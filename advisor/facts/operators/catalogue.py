@@ -650,6 +650,13 @@ KINDS = (
         needs="kernels|operator_types",
     ),
     kind("operators.gate_count", "count", "run rank", "such chains per step", needs="kernels|operator_types"),
+    kind(
+        "operators.gate_kernels",
+        "count",
+        "run rank",
+        "kernels of all these chains per step",
+        needs="kernels|operator_types",
+    ),
     kind("operators.gate_types", "text", "run", "types of one chain, in their order", needs="kernels|operator_types"),
     kind(
         "operators.gate_activation",
@@ -681,6 +688,13 @@ KINDS = (
         needs="kernels|operator_types",
     ),
     kind("operators.norm_count", "count", "run rank", "such chains per step", needs="kernels|operator_types"),
+    kind(
+        "operators.norm_kernels",
+        "count",
+        "run rank",
+        "kernels of all these chains per step",
+        needs="kernels|operator_types",
+    ),
     kind("operators.norm_types", "text", "run", "types of one chain, in their order", needs="kernels|operator_types"),
     kind(
         "operators.rotary_us",
@@ -699,6 +713,13 @@ KINDS = (
         needs="kernels|operator_types",
     ),
     kind("operators.rotary_count", "count", "run rank", "such chains per step", needs="kernels|operator_types"),
+    kind(
+        "operators.rotary_kernels",
+        "count",
+        "run rank",
+        "kernels of all these chains per step",
+        needs="kernels|operator_types",
+    ),
     kind("operators.rotary_types", "text", "run", "types of one chain, in their order", needs="kernels|operator_types"),
     kind(
         "operators.copying_us",
