@@ -119,6 +119,7 @@ def decide(
         together,
         stages_of(facts),
         owned,
+        frozenset(rule.id for rule in rules.rules if rule.disjoint),
     )
     findings = assign_roles(
         in_step_with_the_slowest(merged, facts),

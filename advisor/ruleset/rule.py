@@ -155,6 +155,8 @@ class Rule:
     """Whatever it finds is of one origin and put right together: one finding with a list of subjects."""
     owned: bool = False
     """The time that it tells was measured under its owner, so it is no symptom of another cause."""
+    disjoint: bool = False
+    """What it measures no other such rule of its verdict does: their findings stand beside each other."""
     units: Mapping[str, str] = field(default_factory=dict)
     """Unit of every `let` name, and of every remedy value as "remedy-id.value"."""
     path: Path = Path()

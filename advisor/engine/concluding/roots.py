@@ -34,11 +34,12 @@ def merge(
     together: Collection[str] = (),
     stages: Mapping[int, str] | None = None,
     owned: Collection[str] = (),
+    disjoint: Collection[str] = (),
 ) -> list[Finding]:
-    """One finding per verdict and subject: the surest stands, the others add evidence, remedies and references, and
-    those of `owned` rules, whose time was measured under its owner, what they say and save as well. What a
-    `general` rule says stands only where no other rule says more, and the surest not where another one that is no mere
-    suspicion, and no less severe, loses clearly more: it is about a part of that.
+    """One finding per verdict and subject, of `disjoint` rules one each: the surest stands, the others add evidence,
+    remedies and references, and those of `owned` rules, whose time was measured under its owner, what they say and save
+    as well. What a `general` rule says stands only where no other rule says more, and the surest not where another one
+    that is no mere suspicion, and no less severe, loses clearly more: it is about a part of that.
 
     The same rule about the same kind and id on several ranks (one pipeline operation seen by eight processes) is one
     finding about all these ranks. So are findings about what is of one origin and can only be put right together:
@@ -69,6 +70,9 @@ def merge(
             key = (finding.verdict, "rank", gathered[key])
             leading |= {(finding.rule, key)} if whole else set()
         groups.setdefault(key, []).append(finding)
+    for key in [key for key, group in groups.items() if {f.rule for f in group} <= set(disjoint)]:
+        for finding in groups.pop(key):
+            groups.setdefault((*key, finding.rule), []).append(finding)
     merged = [
         with_others_owned(_merged(group, general, {rule for rule, of in leading if of == key}), group, owned)
         for key, group in groups.items()

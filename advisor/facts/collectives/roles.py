@@ -176,8 +176,10 @@ def _tell_tensor_from_data(
     exchanges during forward where it is tensor-parallel; gradients leave forward without a collective. Where micro-
     batches follow one another, no pause is as long as a step's forward, whatever is exchanged: what computation hides
     is no exchange of operators either. Ranks that gather in one communicator and reduce in another do both for one
-    purpose: weights and their gradients, say. Stages of a pipeline wait for each other: there the sizes tell. Groups of
-    as many other ranks that do the same as often are for one purpose: all stages are divided alike."""
+    purpose: weights and their gradients, say; where ranks that train gather and reduce nothing at all, the gradients
+    are only accumulated yet, for an operator that is divided any other way has sums to complete, forward or backward.
+    Stages of a pipeline wait for each other: there the sizes tell. Groups of as many other ranks that do the same as
+    often are for one purpose: all stages are divided alike."""
     unnamed = [g for g in kinds if g not in roles and len(groups.get(g, ())) > 1]
     partners: dict[str, set[str]] = {g: set() for g in unnamed}
     for a in unnamed:
@@ -208,9 +210,11 @@ def _tell_tensor_from_data(
         sure = [roles[g] for g in same if g in forward] or [roles[g] for g in same]
         roles.update(dict.fromkeys(same, "tensor" if 2 * sure.count("tensor") >= len(sure) else "data"))
     reducing = {frozenset(groups[g]): roles[g] for g in unnamed if any(kinds[g][kind] for kind in REDUCTIONS)}
+    summing = {rank for g in kinds if any(kinds[g][kind] for kind in REDUCTIONS) for rank in groups.get(g, ())}
     for group in unnamed:
         if set(kinds[group]) == {"allgather"}:
-            roles[group] = reducing.get(frozenset(groups[group]), roles[group])
+            alone = summing.isdisjoint(groups[group])
+            roles[group] = reducing.get(frozenset(groups[group]), "data" if alone else roles[group])
 
 
 def _moves_activations(group: str, members: int, exchanges: dict[int, Exchanges]) -> bool:

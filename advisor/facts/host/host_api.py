@@ -18,7 +18,7 @@ from advisor.facts.recording.counts import is_cut
 from advisor.facts.recording.kinds.evidence import RECORDING
 from advisor.facts.recording.kinds.kind import recording_of
 from advisor.facts.recording.limits import section, told_by
-from advisor.facts.recording.sums import statistic_of, tell_totals
+from advisor.facts.recording.sums import statistic_of, tell_totals, whole_time
 from advisor.facts.recording.windows import is_marked
 from advisor.facts.step.steps import steady
 from advisor.facts.step.times import STEPS, StepTimes
@@ -237,15 +237,18 @@ def _without_loading(told: list[tuple[str, str, float, float]]) -> list[tuple[st
 
 
 def _kernels(rank: Rank) -> float:
-    """How many kernels the recording holds, by their rows, or where those are a part, by the statistic of their types;
-    0 where neither tells, and where the statistic is of one step."""
+    """How many kernels the recording holds, by their rows, or where those are a part, by the statistic of their types:
+    one that lists the largest types alone tells by its shares how many there may be. 0 where neither tells, and where
+    the statistic is of one step."""
     timeline, kernels = timeline_of(rank), load_kernels(rank)
     if timeline is not None and kernels is not None and not is_cut(rank, kernels):
         return timeline.kernels.start.size
     types = statistic_of(rank)
     if types is None or "count" not in types or ("steps" in types and (types["steps"] == 1).all()):
         return 0.0
-    return float(types["count"].sum())
+    listed = float(types["total_us"].sum()) if "total_us" in types else 0.0
+    whole = whole_time(types) if listed > 0 else None
+    return float(types["count"].sum()) * max((whole or 0.0) / (listed or 1.0), 1.0)
 
 
 def _within_steps(rank: Rank, found: dict[str, Calls]) -> dict[str, Calls]:

@@ -650,6 +650,13 @@ KINDS = (
         needs="kernels|operator_types",
     ),
     kind("operators.gate_count", "count", "run rank", "such chains per step", needs="kernels|operator_types"),
+    kind(
+        "operators.gate_kernels",
+        "count",
+        "run rank",
+        "kernels of all these chains per step",
+        needs="kernels|operator_types",
+    ),
     kind("operators.gate_types", "text", "run", "types of one chain, in their order", needs="kernels|operator_types"),
     kind(
         "operators.gate_activation",
@@ -681,7 +688,39 @@ KINDS = (
         needs="kernels|operator_types",
     ),
     kind("operators.norm_count", "count", "run rank", "such chains per step", needs="kernels|operator_types"),
+    kind(
+        "operators.norm_kernels",
+        "count",
+        "run rank",
+        "kernels of all these chains per step",
+        needs="kernels|operator_types",
+    ),
     kind("operators.norm_types", "text", "run", "types of one chain, in their order", needs="kernels|operator_types"),
+    kind(
+        "operators.rotary_us",
+        "us",
+        "run rank",
+        "rotary embeddings that run as single operators (Slice → Neg → Concat → Mul → Add), per step",
+        formula="as many calls of mean length as something is negated, of cuts, joins and sums, and twice as many "
+        "products; two cuts where there are as many",
+        needs="kernels|operator_types",
+    ),
+    kind(
+        "operators.rotary_share",
+        "ratio",
+        "run rank",
+        "the same as a share of the kernel time",
+        needs="kernels|operator_types",
+    ),
+    kind("operators.rotary_count", "count", "run rank", "such chains per step", needs="kernels|operator_types"),
+    kind(
+        "operators.rotary_kernels",
+        "count",
+        "run rank",
+        "kernels of all these chains per step",
+        needs="kernels|operator_types",
+    ),
+    kind("operators.rotary_types", "text", "run", "types of one chain, in their order", needs="kernels|operator_types"),
     kind(
         "operators.copying_us",
         "us",

@@ -1,11 +1,12 @@
 """What one kernel could do and several do, once in each layer: gated activations (Split → Swish → Mul), normalisations
-(Pow → ReduceMean → Rsqrt → Mul), products of one expert after the other; what none need do: cutting, joining and
+(Pow → ReduceMean → Rsqrt → Mul), rotary embeddings (Slice → Neg → Concat → Mul → Add), products of one expert after
+the other; what none need do: cutting, joining and
 repeating tensors; and what the host waits for to know how large it is."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 
 import numpy as np
 
@@ -20,8 +21,10 @@ from advisor.facts.operators.kinds import (
     is_fused_gate,
     is_grouped_product,
     is_halving,
+    is_joining,
     is_matrix_product,
     is_mean,
+    is_negation,
     is_product,
     is_rearranging,
     is_root,
@@ -29,6 +32,7 @@ from advisor.facts.operators.kinds import (
     is_shift,
     is_sizing,
     is_square,
+    is_sum,
     is_transposing,
 )
 from advisor.facts.operators.types.row import TypeRow
@@ -51,6 +55,8 @@ class Pieces:
     """Whether the order of the kernels shows them, not their numbers alone."""
     layers: Floats | None = None
     """Forward passes of the layers that they belong to, backward ones as the two that they take."""
+    each: Mapping[Kind, int] = field(default_factory=dict)
+    """How many calls of a kind belong to one chain."""
     between: str = " → "
     """What stands between the types: an arrow where they follow each other."""
 
@@ -62,7 +68,8 @@ class Pieces:
 
 def gates_of(types: Mapping[str, TypeRow]) -> Pieces | None:
     """Gated activations in pieces, of the activation that takes longest; None where one kernel does it already, or
-    where tensors are not cut and multiplied at least as often as they are activated."""
+    where tensors are not cut and multiplied at least as often as they are activated: where no order is told, besides
+    what other chains need."""
     if any(map(is_fused_gate, types)):
         return None
     found = [pieces for name in ACTIVATIONS if (pieces := _gates(types, name)) is not None]
@@ -75,7 +82,27 @@ def _gates(types: Mapping[str, TypeRow], name: str) -> Pieces | None:
 
     pieces = _chains(types, activates, {is_halving: 1, activates: 1, is_product: 1})
     ordered = any(row.gating is not None for kind, row in types.items() if activates(kind))
-    return pieces and replace(pieces, activation=name, ordered=ordered)
+    if pieces is None or not (
+        ordered or all(_left(types, of) >= pieces.count.sum() for of in (is_halving, is_product))
+    ):
+        return None
+    return replace(pieces, activation=name, ordered=ordered)
+
+
+def _left(types: Mapping[str, TypeRow], kind: Kind) -> float:
+    """How many calls of a kind the chains leave that are known by a type which nothing else has."""
+    known = [chains for chains in (rotary_of(types), norms_of(types)) if chains is not None]
+    taken = sum(chains.each.get(kind, 0) * float(chains.count.sum()) for chains in known)
+    return float(_count([row for name, row in types.items() if kind(name)]).sum()) - taken
+
+
+def rotary_of(types: Mapping[str, TypeRow]) -> Pieces | None:
+    """Rotary embeddings in pieces: tensors are cut into halves, one of which is negated, joined the other way round,
+    multiplied with the sines, and added to the product with the cosines. None where something is negated more often
+    than there are cuts, joins, sums and twice as many products."""
+    negated = _count([row for name, row in types.items() if is_negation(name)])
+    halves = 2 if _count([row for name, row in types.items() if is_halving(name)]).sum() >= 2 * negated.sum() else 1
+    return _chains(types, is_negation, {is_halving: halves, is_negation: 1, is_joining: 1, is_product: 2, is_sum: 1})
 
 
 def norms_of(types: Mapping[str, TypeRow]) -> Pieces | None:
@@ -90,8 +117,8 @@ def norms_of(types: Mapping[str, TypeRow]) -> Pieces | None:
 
 def copies_of(types: Mapping[str, TypeRow]) -> Pieces | None:
     """What only rearranges tensors, longest first; None where nothing does. What runs on AI CPUs has other reasons, and
-    the halves of a gate go with the gate. Transposes belong to it where cuts and joins take as long: by themselves they
-    are told as conversions."""
+    what a gate or a rotary embedding cuts and joins goes with these. Transposes belong to it where cuts and joins take
+    as long: by themselves they are told as conversions."""
     on_cores = {name: row for name, row in types.items() if not row.aicpu.us > 0}
     rows = [row for name, row in on_cores.items() if is_rearranging(name)]
     turned = [row for name, row in on_cores.items() if is_transposing(name)]
@@ -101,10 +128,13 @@ def copies_of(types: Mapping[str, TypeRow]) -> Pieces | None:
         return None
     rows.sort(key=lambda row: -float(row.total_us.sum()))
     us, count = np.sum([row.total_us for row in rows], axis=0), np.sum([row.count for row in rows], axis=0)
-    if (gates := gates_of(types)) is not None:
-        halves = [row for row in rows if is_halving(row.type)]
-        cut = np.sum([row.count for row in halves], axis=0)
-        us, count = us - _time(halves, cut, 1, gates.count), count - np.minimum(gates.count, cut)
+    for chains in filter(None, (gates_of(types), rotary_of(types))):
+        for kind in (is_halving, is_joining):
+            mine = [row for row in rows if kind(row.type)]
+            if mine:
+                each, calls = chains.each.get(kind, 0), _count(mine)
+                us = us - _time(mine, calls, each, chains.count)
+                count = count - np.minimum(each * chains.count, calls)
     return Pieces(count, us, tuple(row.type for row in rows[:_NAMED]), between=", ")
 
 
@@ -153,13 +183,12 @@ def _chains(
     if not all(rows[kind] for kind in needed):
         return None
     chains = np.sum([row.count if row.gating is None else row.gating for row in rows[key]], axis=0)
-    if not chains.sum() > 0 or any(counts[kind].sum() < chains.sum() for kind in needed):
+    if not chains.sum() > 0 or any(counts[kind].sum() < each * chains.sum() for kind, each in needed.items()):
         return None
-    us = sum(
-        _time(rows[kind], counts[kind], each, chains) for kind, each in _calls(needed, besides or {}, counts, chains)
-    )
+    calls = dict(_calls(needed, besides or {}, counts, chains))
+    us = sum(_time(rows[kind], counts[kind], each, chains) for kind, each in calls.items())
     often = (max(rows[kind], key=lambda row: float(row.count.sum())).type for kind in needed)
-    return Pieces(chains, np.asarray(us), tuple(often))
+    return Pieces(chains, np.asarray(us), tuple(often), each=calls)
 
 
 def _calls(

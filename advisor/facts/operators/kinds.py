@@ -51,6 +51,9 @@ _REARRANGING = re.compile(
 _TRANSPOSING = re.compile(r"^(aclnn)?(Transpose|Permute)(D|V\d+D?)?$", re.IGNORECASE)
 _PRODUCT = re.compile(r"^(aclnn)?(Inplace)?Mul$", re.IGNORECASE)
 _SQUARE = re.compile(r"^(aclnn)?(Square|Pows?)(V\d+)?$", re.IGNORECASE)
+_NEGATION = re.compile(r"^(aclnn)?(Inplace)?Neg$", re.IGNORECASE)
+_JOINING = re.compile(r"^(aclnn)?(Concat|Cat)(D|V\d+D?)?$", re.IGNORECASE)
+_SUM = re.compile(r"^(aclnn)?(Inplace)?Add(V\d+)?$", re.IGNORECASE)
 _MEAN = re.compile(r"^(aclnn)?(ReduceMean|Mean)(D|V\d+)?$", re.IGNORECASE)
 _ROOT = re.compile(r"^(aclnn)?Rsqrt(V\d+)?$", re.IGNORECASE)
 _SHIFT = re.compile(r"^(aclnn)?Adds(V\d+)?$", re.IGNORECASE)
@@ -269,6 +272,21 @@ def is_product(kind: str) -> bool:
 def is_square(kind: str) -> bool:
     """Whether the type squares element by element, or raises to another power."""
     return bool(_SQUARE.search(kind))
+
+
+def is_negation(kind: str) -> bool:
+    """Whether the type changes the sign element by element."""
+    return bool(_NEGATION.search(kind))
+
+
+def is_joining(kind: str) -> bool:
+    """Whether the type joins tensors."""
+    return bool(_JOINING.search(kind))
+
+
+def is_sum(kind: str) -> bool:
+    """Whether the type adds two tensors element by element."""
+    return bool(_SUM.search(kind))
 
 
 def is_mean(kind: str) -> bool:

@@ -13,7 +13,7 @@ from advisor.facts.base import FactSet, Family, Run, fact
 from advisor.facts.operators.across import measure_across, measure_waits_inside
 from advisor.facts.operators.catalogue import KINDS
 from advisor.facts.operators.coverage import Scale, in_these_steps, scale_of
-from advisor.facts.operators.gates import copies_of, experts_of, gates_of, norms_of, sizing_of
+from advisor.facts.operators.gates import copies_of, experts_of, gates_of, norms_of, rotary_of, sizing_of
 from advisor.facts.operators.kinds import (
     is_attention,
     is_batched_product,
@@ -174,7 +174,14 @@ def _run_facts(
     yield from fact("operators.attention_types", RUN, ", ".join(_unfused_attention(first)) or None, *first.sources)
 
 
-_PIECES = {"gate": gates_of, "norm": norms_of, "copying": copies_of, "experts": experts_of, "sizing": sizing_of}
+_PIECES = {
+    "gate": gates_of,
+    "norm": norms_of,
+    "rotary": rotary_of,
+    "copying": copies_of,
+    "experts": experts_of,
+    "sizing": sizing_of,
+}
 """What facts are told of chains that one kernel could do, and of what the host waits for."""
 
 
@@ -263,6 +270,8 @@ def _of_rank(o: Operators, per: Scale, step_us: float | None) -> Iterator[tuple[
             yield f"operators.{name}_us", us
             yield f"operators.{name}_share", us / compute
             yield f"operators.{name}_count", per.per_step(pieces.count)
+            if pieces.each:
+                yield f"operators.{name}_kernels", sum(pieces.each.values()) * per.per_step(pieces.count)
             if pieces.layers is not None:
                 yield f"operators.{name}_layers", per.per_step(pieces.layers)
     yield "operators.fusible_saving_us", per.per_step(o.small.saving_us)

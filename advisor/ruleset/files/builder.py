@@ -136,6 +136,7 @@ class _Builder:
             general=model.general,
             together=model.together,
             owned=model.owned,
+            disjoint=model.disjoint,
             units={**{name: self.names[name] for name in self.let}, **self.units},
             path=self.faults.document.path,
             line=self.faults.document.line(("id",)),

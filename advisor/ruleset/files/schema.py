@@ -237,6 +237,7 @@ class RuleModel(Model):
     general: bool = False
     together: bool = Field(False, description="all that it finds is of one origin: one finding with a list")
     owned: bool = Field(False, description="its time was measured under its owner: no other cause explains it")
+    disjoint: bool = Field(False, description="what it measures no other such rule of its verdict does")
 
 
 class ExpectModel(Model):

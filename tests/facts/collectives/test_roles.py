@@ -51,6 +51,19 @@ def test_purpose_of_the_only_kind_of_group(program, role):
     assert roles_of({"g": (0, 1)}, {}, unmarked, {0: COMPUTING_US}, "", {}, turns={0: 3}) == found
 
 
+def test_ranks_that_train_and_reduce_nothing_gather_weights():
+    """An operator divided any other way has sums to complete, forward or backward; while gradients are accumulated,
+    nothing of sharded weights is reduced. Beside reductions, gathers all over the step are of sharded operators."""
+    gathers = exchanges(layers("allgather", 0, 24000, 16))
+    assert roles_of({"g": (0, 1)}, {}, {0: gathers}, {0: COMPUTING_US}, "", {}) == {"g": "data"}
+    assert roles_of({"g": (0, 1)}, {}, {0: gathers}, {0: COMPUTING_US}, "", {}, trains=False) == {"g": "tensor"}
+    sums = replace(exchanges(layers("allreduce", 0, 24000, 16)), groups=("tp",))
+    both = {0: gathers, 1: sums}
+    assert (
+        roles_of({"g": (0, 1), "tp": (0, 1, 2)}, {}, both, dict.fromkeys(both, COMPUTING_US), "", {})["g"] == "tensor"
+    )
+
+
 def test_what_a_late_member_waits_for_is_no_forward_pass():
     """A rank that waits for data before each step leaves a pause as long as forward; its peers show that they exchange
     all the time."""

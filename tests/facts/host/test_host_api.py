@@ -96,6 +96,23 @@ def test_the_analysers_export_has_no_levels(tmp_path):
     assert not [p for p in report.problems if "Level" in p.problem]
 
 
+def test_a_list_of_the_largest_types_does_not_refute_the_launches(tmp_path: Path) -> None:
+    """It counts its own calls alone, which are far fewer than were launched; its shares tell how many there may be."""
+    steps = ["Device_id,Step,Computing,Communication(Not Overlapped),Overlapped,Communication,Free"]
+    steps += [f"0,{n},4000,0,0,0,16000" for n in range(10)]
+    (tmp_path / "step_trace_time.csv").write_text("\n".join(steps) + "\n")
+    (tmp_path / "api_statistic.csv").write_text(",".join(CALLS) + "\nnode,launch,50000,3500,14\n")
+    heading = "Device_id,OP Type,Core Type,Count,Total Time(us),Ratio(%)\n"
+    (tmp_path / "op_statistic.csv").write_text(heading + "0,MatMulV2,AI_CORE,1000,16000,40\n")
+    facts = measure([tmp_path], ["host_api.launch_count"], Options(jobs=1)).facts
+    assert facts.number("host_api.launch_count", RUN) == 350
+    (tmp_path / "op_statistic.csv").write_text(heading + "0,MatMulV2,AI_CORE,1000,16000,100\n")
+    assert (
+        measure([tmp_path], ["host_api.launch_count"], Options(jobs=1)).facts.number("host_api.launch_count", RUN)
+        is None
+    )
+
+
 def test_calls_that_a_damaged_table_does_not_count_end_nothing(tmp_path: Path) -> None:
     """A column of counts that holds nothing but 0: the kernels are judged all the same, and no problem is ours."""
     folder = _recorded(tmp_path, {"aclrtSynchronizeStream": 400.0})
