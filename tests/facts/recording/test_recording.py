@@ -75,10 +75,17 @@ def test_numbers_of_launches_are_no_steps(tmp_path, rules):
     """One kernel on one input, each with an id of its own and nothing else: no program's step is a single kernel, and
     the pauses between launches are no idle time of steps."""
     single = [(str(16 + n), "RmsNorm", 165.0 * n, 9.0) for n in range(3)]
-    facts = facts_of(write(tmp_path / "launches", single), "recording.has_steps")
-    assert facts.value("recording.kind", RUN) != "inference" and not facts.value("recording.has_steps", RUN)
-    assert advise([tmp_path / "launches"], rules, Options(jobs=1)).summary.direction == "undetermined"
+    folder = write(tmp_path / "launches", single)
+    assert not facts_of(folder, "recording.has_steps").value("recording.has_steps", RUN)
+    report = advise([folder], rules, Options(jobs=1))
+    assert report.profile.recording == "kernel_benchmark"
+    assert "number launches of one kernel" in report.profile.recording_reason.en
+    assert [found.rule for found in report.findings] == ["COMP087"]
     several = facts_of(write(tmp_path / "steps", loop(["RmsNorm", "MatMulV2"], 4, step="1")), "recording.has_steps")
+    rows = (tmp_path / "steps" / "kernel_details.csv").read_text().splitlines()
+    part = write(tmp_path / "part", []) / "kernel_details.csv"
+    part.write_text("\n".join(row for row in rows if "MatMul" not in row) + "\n")
+    assert facts_of(part.parent).value("recording.kind", RUN) == "unmarked"  # other kernels ran between these
     assert several.value("recording.has_steps", RUN)
 
 

@@ -107,7 +107,8 @@ def recording_of(run: Run) -> Told:
         why_so = both("recording.sums", count=str(count)) if count > 1 else both("recording.averages")
         return Told("training_steps", True, why_so)
     else:
-        why.append(both("recording.no_names" if any(one.framed for one in found) else "recording.no_marks"))
+        numbered = "numbered" if found[0].numbered else "no_marks"
+        why.append(both(f"recording.{'no_names' if any(one.framed for one in found) else numbered}"))
     kind_of, because = _kind(found, steps)
     if steps and kind_of == "kernel_benchmark" and not found[0].alone:
         steps, why = False, [both("recording.marked_once")]
