@@ -41,8 +41,8 @@ KINDS = (
     kind("recording.launch_us", "us", "run", "from one launch of it to the next, in the middle", needs="kernels"),
     kind("recording.executes_model", "bool", "run", "the host executes a compiled model, without a framework",
          needs="host_api"),
-    kind("recording.is_forward", "bool", "run", "nothing in it trains: kernels that only inference launches are there, or "
-         "all kernels are known, and no gradients among them", needs="kernels"),
+    kind("recording.is_forward", "bool", "run", "nothing in it trains: kernels that only inference launches are there, "
+         "or all kernels are known, and no gradients among them", needs="kernels"),
     kind("recording.kernels", "count", "run", "kernels that stand one by one, of the rank with most of them; "
          "not told where a statistic counts more", needs="kernels"),
     kind("recording.is_complete", "bool", "run", "whether the step table tells of as much computing as the kernels do, "
