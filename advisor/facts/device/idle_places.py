@@ -101,7 +101,7 @@ def reduce(rank: Rank) -> Places | None:
     if len(recurring) > 1 and (end[here] >= windows.end[step[here]]).all():
         recurring[-1] = np.nan  # it lies between two steps, and none follows the last one
     talks = timeline.communication[after]
-    meets = sums(step[talks], length[talks], len(windows.names)), sums(step[talks], talks[talks], len(windows.names))
+    meets = sums(step[talks], length[talks], len(windows.names)), sums(step[talks], None, len(windows.names))
     part, passes = _part(windows.start, windows.end, start, end, step), _passes(timeline)
     if passes is not None:
         part = _part(*passes, *idle_stretches(busy(timeline), *passes), ring=True)
@@ -184,8 +184,8 @@ def measure(run: Run, facts: FactSet) -> Iterator[Fact]:
     yield from fact("timeline.idle_part_passes", RUN, longest.passes or None, *sources)
     yield from fact("timeline.idle_part_start", RUN, begins, *sources)
     if met := sum(float(one.before_exchange[1].sum()) for one in found):
-        us = sum(scale(run, rank, one.steps).per_step(one.before_exchange[0]) for rank, one in ranks.items())
-        yield from fact("timeline.before_exchange_us", RUN, us / len(found), *sources)
+        lost = sum(scale(run, rank, one.steps).per_step(one.before_exchange[0]) for rank, one in ranks.items())
+        yield from fact("timeline.before_exchange_us", RUN, lost / len(found), *sources)
         each = sum(float(one.before_exchange[0].sum()) for one in found) / met
         yield from fact("timeline.before_exchange_each_us", RUN, each, *sources)
         yield from fact("timeline.before_exchange_count", RUN, met, *sources)
