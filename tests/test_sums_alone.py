@@ -219,3 +219,33 @@ def test_a_graph_that_is_captured_makes_none_of_the_calls_before(tmp_path):
         ]))  # fmt: skip
         told_by[case] = "SCHED081" in {each.rule for each in report.findings}
     assert told_by == {"eager": True, "captured": False}
+
+
+@pytest.mark.parametrize(("beside", "serves"), [("KvRmsNormRopeCache", True), ("FlashAttentionScoreGrad", False)])
+def test_advice_for_sums_is_that_for_what_their_kernels_do(tmp_path, beside, serves):
+    """No table tells steps or times, but kernels of a cache of keys serve and gradients train: exchanges of a server
+    hide behind no backward pass, and those of a training do."""
+    types = [
+        ("MatMulV2", "AI_CORE", 400, 90_000.0), ("hcom_allGather_", "COMMUNICATION", 400, 60_000.0),
+        (beside, "AI_VECTOR_CORE", 400, 4_000.0),
+    ]  # fmt: skip
+    (found,) = (each for each in told(statistic(tmp_path, types)).findings if each.rule == "COMM015")
+    said = {each.id for each in found.remedies}
+    assert said == {"shrink-serving-exchange" if serves else "overlap-or-shrink"}
+
+
+@pytest.mark.parametrize(("beside", "operator"), [
+    ("LayerNormV3", "npu_fused_infer_attention_score"), ("LayerNormV3Grad", "npu_fusion_attention"),
+])  # fmt: skip
+def test_attention_is_fused_by_what_the_run_can_use(tmp_path, beside, operator):
+    """A forward pass alone takes the fused operator of inference; where gradients are, the one that has a backward."""
+    output = tmp_path / "worker_1_20260101000000000_ascend_pt" / "ASCEND_PROFILER_OUTPUT"
+    output.mkdir(parents=True)
+    types = [
+        ("BatchMatMulV2", "AI_CORE", 400, 60_000.0), ("SoftmaxV2", "AI_VECTOR_CORE", 200, 20_000.0),
+        (beside, "AI_VECTOR_CORE", 200, 8_000.0),
+    ]  # fmt: skip
+    rows = [f"0,{t},{c},{n},{us},1,{us / n:.3f},{2 * us / n:.3f},{us / 880:.3f}" for t, c, n, us in types]
+    (output / "op_statistic.csv").write_text("\n".join([TYPES, *rows]) + "\n")
+    (found,) = (each for each in told(tmp_path).findings if each.rule == "COMP061")
+    assert operator in found.remedies[0].snippet

@@ -35,6 +35,10 @@ KINDS = (
     kind("timeline.recurring_count", "count", "run", "how many such stretches were recorded", needs="kernels"),
     kind("timeline.recurring_before", "text", "run", "operator type before them", needs="kernels"),
     kind("timeline.recurring_after", "text", "run", "operator type after them", needs="kernels"),
+    kind("timeline.before_exchange_us", "us", "run", "idle stretches of a step that end as a collective begins, mean "
+         "over ranks", needs="kernels"),
+    kind("timeline.before_exchange_each_us", "us", "run", "how long such a stretch lasts on average", needs="kernels"),
+    kind("timeline.before_exchange_count", "count", "run", "how many such stretches were recorded", needs="kernels"),
     kind("timeline.idle_part_share", "ratio", "run", "how much of a step holds most of its idle time",
          formula="shortest part of the steps, laid over each other, that holds nine tenths of the idle time "
          "(knowledge_base/recording.yaml), of the rank that idles most; 0.9 where it is even", needs="kernels"),
@@ -56,6 +60,8 @@ class Places:
     """In the stretches at the place where most recurs, in each step; NaN where the recording ends before it."""
     recurring: Floats
     """… and how many these are."""
+    before_exchange: tuple[Floats, Floats]
+    """Time and number of stretches of each step that end as a collective begins."""
     before: str
     after: str
     part: tuple[float, float]
@@ -94,11 +100,13 @@ def reduce(rank: Rank) -> Places | None:
     recurring = sums(step[here], length[here], len(windows.names))
     if len(recurring) > 1 and (end[here] >= windows.end[step[here]]).all():
         recurring[-1] = np.nan  # it lies between two steps, and none follows the last one
+    talks = timeline.communication[after]
+    meets = sums(step[talks], length[talks], len(windows.names)), sums(step[talks], None, len(windows.names))
     part, passes = _part(windows.start, windows.end, start, end, step), _passes(timeline)
     if passes is not None:
         part = _part(*passes, *idle_stretches(busy(timeline), *passes), ring=True)
     return Places(
-        float(length.sum()), longest, windows.names, recurring, sums(step[here], here[here], len(windows.names)),
+        float(length.sum()), longest, windows.names, recurring, sums(step[here], here[here], len(windows.names)), meets,
         names[top // len(names)], names[top % len(names)], part, 0 if passes is None else len(passes[0]),
         (rank.source("kernels", "start_ns", "duration_us", "type"),),
     )  # fmt: skip
@@ -175,6 +183,12 @@ def measure(run: Run, facts: FactSet) -> Iterator[Fact]:
     yield from fact("timeline.idle_part_share", RUN, length, *sources)
     yield from fact("timeline.idle_part_passes", RUN, longest.passes or None, *sources)
     yield from fact("timeline.idle_part_start", RUN, begins, *sources)
+    if met := sum(float(one.before_exchange[1].sum()) for one in found):
+        lost = sum(scale(run, rank, one.steps).per_step(one.before_exchange[0]) for rank, one in ranks.items())
+        yield from fact("timeline.before_exchange_us", RUN, lost / len(found), *sources)
+        each = sum(float(one.before_exchange[0].sum()) for one in found) / met
+        yield from fact("timeline.before_exchange_each_us", RUN, each, *sources)
+        yield from fact("timeline.before_exchange_count", RUN, met, *sources)
     top = max(found, key=lambda one: float(np.nansum(one.recurring_us)))
     if _happened_once(top.recurring_us):
         return

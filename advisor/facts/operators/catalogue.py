@@ -97,6 +97,7 @@ KINDS = (
     ),
     kind("operator_type.dtypes", "text", _TYPE, "input data types of its costliest kernels", needs="kernels"),
     kind("operator_type.shapes", "text", _TYPE, "input shapes of its costliest kernels", needs="kernels"),
+    kind("operator_type.inputs", "count", _TYPE, "input shapes of its calls, where they are several", needs="kernels"),
     kind(
         "operator_type.float32_share",
         "ratio",

@@ -80,7 +80,7 @@ def place(rank: Rank, kernels: Kernels, whole: bool, computes: Mask) -> Placed:
         return not told and _trains_again(kernels, steady(), known)
 
     names = [kernels.steps[i] for _, i in firsts]
-    if firsts and not _numbers_launches(rank, kernels) and not span_the_run(names):
+    if firsts and not numbers_launches(rank, kernels) and not span_the_run(names):
         apart = rank.tables["kernels"].reader == "kernels.timelines" and not awaits_data(rank)
         return _placed(kernels, names, np.array([start for start, _ in firsts], np.int64), "kernels", apart)
     trace = load_trace(rank)
@@ -138,7 +138,7 @@ def _recorded(kernels: Kernels, steady: Steady, known: Mask) -> Placed:
 _TELL_OF_STEPS = ("steps", "trace", "iterations")
 
 
-def _numbers_launches(rank: Rank, kernels: Kernels) -> bool:
+def numbers_launches(rank: Rank, kernels: Kernels) -> bool:
     """Whether the ids are of launches, not of steps: nothing but one kernel on one input is in the table, one to an id,
     and nothing else tells of steps. No program's step is a single kernel."""
     if any(map(rank.has, _TELL_OF_STEPS)):
@@ -146,6 +146,17 @@ def _numbers_launches(rank: Rank, kernels: Kernels) -> bool:
     alike = (kernels.name == kernels.name[0]).all() and (kernels.signature == kernels.signature[0]).all()
     numbered = [step for step in kernels.step.tolist() if kernels.steps[step]] if alike else []
     return bool(alike) and len(set(numbered)) == len(numbered)
+
+
+def ran_alone(kernels: Kernels) -> bool:
+    """Whether the waits that the profiler noted while it had every row fill the gaps between these, of which there are
+    enough to be no chance: whatever the table lacks, nothing ran there."""
+    if len(kernels) < section("repetition")["executions"] or not (kernels.start >= 0).all():
+        return False
+    gap = (kernels.start[1:] - np.maximum.accumulate(kernels.end)[:-1]) / 1000
+    apart = np.abs(np.maximum(gap, 0) - kernels.wait[1:])  # a wait that is not told agrees with nothing
+    limits = section("witness")
+    return bool((gap > limits["noted_slack_us"]).any() and (apart <= limits["noted_slack_us"]).all())
 
 
 def make_inputs(kernels: Kernels, order: Ints) -> Mask:

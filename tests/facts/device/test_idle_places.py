@@ -128,3 +128,24 @@ def test_kernels_without_names_repeat_nothing(tmp_path: Path) -> None:
     (tmp_path / "kernel_details.csv").write_text("\n".join([HEADING, *rows]) + "\n", encoding="utf-8")
     facts = measure([tmp_path], (*NAMES, "recording.repeats"), Options(jobs=1)).facts
     assert facts.value("recording.repeats", RUN) is None and facts.number("timeline.recurring_count", RUN) is None
+
+
+@pytest.mark.parametrize("after", ["hcom_allReduce_", "MatMulV3"])
+def test_waits_for_a_collective_to_begin_are_told_apart(tmp_path: Path, after: str) -> None:
+    """Eight times a step the device stands still for 300 us: before a collective that is a launch which no kernel
+    shows, before a kernel it is that kernel's."""
+    at, rows = 1_000_000.0, []
+    for step in range(4):
+        for n in range(8):
+            exchange = after.startswith("hcom")
+            name, core = (f"{after}_{step}{n}", "COMMUNICATION") if exchange else (after, "AI_CORE")
+            rows.append(f"{step},{name},{after},{core},{at:.1f},50")
+            rows.append(f"{step},Mul,Mul,AI_VECTOR_CORE,{at + 50:.1f},50")
+            at += 400
+    (tmp_path / "kernel_details.csv").write_text("\n".join([f"Step Id,{HEADING}", *rows]) + "\n", encoding="utf-8")
+    facts = measure([tmp_path], ("timeline.before_exchange_us",), Options(jobs=1)).facts
+    told = [facts.number(f"timeline.before_exchange_{part}", RUN) for part in ("us", "each_us", "count")]
+    if after == "MatMulV3":
+        assert told == [None, None, None]
+    else:
+        assert told == [pytest.approx(2400, rel=0.05), pytest.approx(300), 31]

@@ -123,3 +123,20 @@ def test_blocks_of_a_kernel_without_a_type_are_those_of_its_name(tmp_path, block
     said = ("single block" in finding.message.en, f"only {blocks} blocks" in finding.message.en)
     assert said == (blocks == 1, blocks == 4)
     assert finding.subject.id == "stream_add"
+
+
+@pytest.mark.parametrize("several", [True, False])
+def test_launches_on_several_shapes_are_told_as_averages_over_them(tmp_path, several):
+    """A short launch on a small input beside a long one on a large input: each is a measurement of its own, and their
+    mean is too short for none of them."""
+    rows = [
+        [
+            0, 4294967295, i, 2, "norm_custom", "norm_custom", "dynamic", "AI_VECTOR_CORE", f"{ORIGIN_US + 60 * i}\t",
+            length, 60 - length, 40, 0, f'"{size if several else 64},512;512"', 0, 0, 0, 0, 0.2, 0.5, 0.3, 0,
+        ]
+        for i, (size, length) in enumerate([(64, 4.4), (1024, 12.7), (2048, 35.5)])
+    ]  # fmt: skip
+    (found,) = told(tmp_path, rows).findings
+    said = found.message.en + found.remedies[0].action.en
+    assert ("over 3 input shapes" in said) == ("Measure each shape by itself" in said) == several
+    assert ("too short for its units" in said) != several

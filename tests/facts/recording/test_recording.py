@@ -75,10 +75,17 @@ def test_numbers_of_launches_are_no_steps(tmp_path, rules):
     """One kernel on one input, each with an id of its own and nothing else: no program's step is a single kernel, and
     the pauses between launches are no idle time of steps."""
     single = [(str(16 + n), "RmsNorm", 165.0 * n, 9.0) for n in range(3)]
-    facts = facts_of(write(tmp_path / "launches", single), "recording.has_steps")
-    assert facts.value("recording.kind", RUN) != "inference" and not facts.value("recording.has_steps", RUN)
-    assert advise([tmp_path / "launches"], rules, Options(jobs=1)).summary.direction == "undetermined"
+    folder = write(tmp_path / "launches", single)
+    assert not facts_of(folder, "recording.has_steps").value("recording.has_steps", RUN)
+    report = advise([folder], rules, Options(jobs=1))
+    assert report.profile.recording == "kernel_benchmark"
+    assert "number launches of one kernel" in report.profile.recording_reason.en
+    assert [found.rule for found in report.findings] == ["COMP087"]
     several = facts_of(write(tmp_path / "steps", loop(["RmsNorm", "MatMulV2"], 4, step="1")), "recording.has_steps")
+    rows = (tmp_path / "steps" / "kernel_details.csv").read_text().splitlines()
+    part = write(tmp_path / "part", []) / "kernel_details.csv"
+    part.write_text("\n".join(row for row in rows if "MatMul" not in row) + "\n")
+    assert facts_of(part.parent).value("recording.kind", RUN) == "unmarked"  # other kernels ran between these
     assert several.value("recording.has_steps", RUN)
 
 
@@ -512,13 +519,14 @@ def test_inputs_drawn_at_random_are_no_part_of_a_benchmark(tmp_path, rules, draw
 
 
 def test_a_measured_kernel_at_the_speed_of_memory_is_told_so(tmp_path, rules):
-    """Two gigabytes in 1.7 ms: whatever its units do, only fewer bytes make it faster."""
+    """Two gigabytes in 1.7 ms: whatever its units do, how its bytes come and how many they are decides."""
     folder = write(tmp_path, loop(["amin_custom"], 12, gap=5.0, duration=1_700.0))
     table = folder / "kernel_details.csv"
     table.write_text(table.read_text().replace("32,32;32,32", "1024,1024,1024").replace("FLOAT16;FLOAT16", "FLOAT16"))
     (found,) = [f for f in advise([folder], rules).findings if f.rule == "COMP087"]
     assert "about what the memory of a card carries" in found.message.en
-    assert "Move fewer bytes" in found.remedies[0].action.en
+    assert "fewer bytes make it faster" in found.message.en
+    assert "bypass the L2 cache" in found.remedies[0].action.en
 
 
 def test_inputs_of_a_network_are_its_own(tmp_path):

@@ -96,6 +96,7 @@ def _of_one(row: TypeRow, kind: str) -> Told:
     return {
         "core": row.core or None, "category": kind or None,
         "dtypes": row.dtypes.rstrip(";") or None, "shapes": row.shapes.rstrip(";") or None,
+        "inputs": row.inputs if row.inputs > 1 else None,
         **converts, **row.units.told(), **row.memory.told(row.whole_us),
     }  # fmt: skip
 

@@ -64,6 +64,8 @@ class TypeRow:
     dtypes: str = ""
     """Data types of the inputs that take most of its time; `shapes` likewise."""
     shapes: str = ""
+    inputs: int = 0
+    """How many different shapes its inputs have, as far as they are told."""
     data_types: DataTypes = field(default_factory=DataTypes)
     units: Units = field(default_factory=Units)
     memory: Memory = field(default_factory=Memory)
@@ -118,6 +120,7 @@ def row_of(
     return TypeRow(
         name, cores.most_common(1)[0][0], *steps, communication, is_conversion(name),
         counted or any(map(is_cube, signatures)), costliest.input_dtypes, costliest.input_shapes,
+        len({each.input_shapes for each in signatures} - {""}),
         data_types_of(cases, kernels, on_cores), units, memory_of(cases, kernels, carries), padding_of(cases), aicpu,
         slow_case(signatures, calls, times, REACH * carries) if alike else None,
         unaligned(signatures, calls, times, macs_of(kernels, members).tolist()),

@@ -18,7 +18,7 @@ from advisor.facts.recording.kinds.work import lacks_types, of_one_operator, of_
 from advisor.facts.recording.limits import told_by
 from advisor.facts.recording.sums import operators_of
 from advisor.facts.recording.tasks_alone import tasks_alone
-from advisor.facts.recording.windows import is_marked, meeting_steps
+from advisor.facts.recording.windows import is_marked, meeting_steps, numbers_launches, ran_alone
 from advisor.sources.base import Rank
 from advisor.sources.streams.kernels import Kernels, load_kernels
 from advisor.sources.streams.rank_trace import load_trace
@@ -61,9 +61,11 @@ class Recording:
     """Whether the host does work of its own between groups of launches."""
     marked_once: bool = False
     """Whether all kernels lie in the one step that is marked."""
+    numbered: bool = False
+    """Whether ids of steps on the kernels number launches of one of them."""
     excerpt: bool = False
-    """Whether a framework's profiler wrote the table of kernels, by its name or ids of steps in it, and none of its
-    other tables is there."""
+    """Whether a framework's profiler wrote the table of kernels, by its name or ids of steps in it, none of its other
+    tables is there, and nothing tells that no other kernel ran between launches that are numbered."""
     picked: bool = False
     """Whether kernels are missing between these, and nothing tells what they are of all."""
     lost: bool = False
@@ -213,21 +215,28 @@ def _of_kernels(rank: Rank, kernels: Kernels | None, timeline: Timeline | None) 
     }  # fmt: skip
     if kernels is not None and cut and not alone and not rank.has("operator_types"):
         told["left"] = len(kernels.duration)
-    if timeline is not None and timeline.placed is not None:
+    if kernels is not None and timeline is not None and timeline.placed is not None:
         placed = timeline.placed
         told |= {} if timeline.is_scrap else of_timeline(timeline)
         told["whole"] = timeline.complete and not cut
         told["marks"] = (*marks, *filter(None, (placed.marks,)))
         told["stray"] = int((~placed.inside).sum()) if placed.marks else 0
         told["marked_once"] = bool(placed.marks) and len(placed.windows.names) == 1
-        numbered = kernels is not None and any(kernels.steps)
-        by_framework = numbered or rank.tables["kernels"].paths[0].name.startswith("kernel_details")
-        told["excerpt"] = not rank.has("steps") and by_framework
+        told |= _of_ids(rank, kernels)
     told["picked"] = timeline is not None and timeline.picked
     told["lost"] = timeline is not None and timeline.lost
     if timeline is not None and timeline.whole:
         told["only_exchanges"] = bool(timeline.communication.all())
     return told | (of_one_operator(kernels) if kernels is not None and alone else {})
+
+
+def _of_ids(rank: Rank, kernels: Kernels) -> dict[str, Any]:
+    """What ids of steps on the kernels say of the table in which these stand."""
+    has_ids = any(kernels.steps)
+    numbered = has_ids and numbers_launches(rank, kernels)
+    by_framework = has_ids or rank.tables["kernels"].paths[0].name.startswith("kernel_details")
+    alone = numbered and ran_alone(kernels)
+    return {"numbered": numbered, "excerpt": not rank.has("steps") and by_framework and not alone}
 
 
 def _of_operators(rank: Rank, counts: bool) -> dict[str, Any]:

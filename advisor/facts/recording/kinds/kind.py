@@ -41,6 +41,8 @@ KINDS = (
     kind("recording.launch_us", "us", "run", "from one launch of it to the next, in the middle", needs="kernels"),
     kind("recording.executes_model", "bool", "run", "the host executes a compiled model, without a framework",
          needs="host_api"),
+    kind("recording.is_forward", "bool", "run", "nothing in it trains: kernels that only inference launches are there, "
+         "or all kernels are known, and no gradients among them", needs="kernels"),
     kind("recording.kernels", "count", "run", "kernels that stand one by one, of the rank with most of them; "
          "not told where a statistic counts more", needs="kernels"),
     kind("recording.is_complete", "bool", "run", "whether the step table tells of as much computing as the kernels do, "
@@ -107,7 +109,8 @@ def recording_of(run: Run) -> Told:
         why_so = both("recording.sums", count=str(count)) if count > 1 else both("recording.averages")
         return Told("training_steps", True, why_so)
     else:
-        why.append(both("recording.no_names" if any(one.framed for one in found) else "recording.no_marks"))
+        numbered = "numbered" if found[0].numbered else "no_marks"
+        why.append(both(f"recording.{'no_names' if any(one.framed for one in found) else numbered}"))
     kind_of, because = _kind(found, steps)
     if steps and kind_of == "kernel_benchmark" and not found[0].alone:
         steps, why = False, [both("recording.marked_once")]
@@ -150,9 +153,16 @@ def _kind(found: list[Recording], steps: bool) -> tuple[str, list[Text]]:
     if offline := next((one.offline for one in found if one.offline), ""):
         return "inference", [*repeats, both("recording.offline", call=offline)]
     loops = steps or any(one.program and one.repeats for one in found)
-    if loops and all(one.named and not one.exchanges for one in found):
+    if loops and _is_forward(found):
         return "inference", [both("recording.forward")]
     return ("training_steps" if steps else "unmarked"), repeats
+
+
+def _is_forward(found: list[Recording]) -> bool:
+    """Whether kernels, or all of their names, tell that nothing trains."""
+    if not found or any(one.trains for one in found):
+        return False
+    return any(one.serves for one in found) or all(one.named and not one.exchanges for one in found)
 
 
 def _measured(found: list[Recording], steps: bool) -> Text | None:
@@ -226,6 +236,7 @@ def measure(run: Run, facts: FactSet) -> Iterator[Fact]:
     yield from fact("recording.launch_us", RUN, (told.measured and found[0].launch_us) or None)
     offline = told.kind == "inference" and any(one.offline for one in found)
     yield from fact("recording.executes_model", RUN, offline or None)
+    yield from fact("recording.is_forward", RUN, _is_forward(found) or None)
     yield from fact("recording.kernels", RUN, max((one.kernels for one in found), default=0) or None)
     yield from fact("recording.is_complete", RUN, (bool(found) and all(one.whole for one in found)) or None)
     yield from fact("recording.kernels_left", RUN, max((one.left for one in found), default=0) or None)
