@@ -16,6 +16,7 @@ import numpy as np
 from advisor.basics.intervals import covered_in, union
 from advisor.facts.base import FactSet, Family, Reduction, Run, fact, kind
 from advisor.facts.device.kernel_time import timeline_of
+from advisor.facts.host.owners import COVERS
 from advisor.facts.host.pace import LOADER
 from advisor.model import RUN, Fact, Source
 from advisor.sources.base import Rank
@@ -35,26 +36,29 @@ OPENING = Reduction("opening", Opening)
 
 
 def reduce(rank: Rank) -> Opening | None:
-    """None where there are several steps, or the host runs ahead of its device."""
-    timeline, trace = timeline_of(rank), load_trace(rank)
-    if timeline is None or trace is None or not timeline.whole or len(timeline.windows.names) != 1:
+    """None where there are several steps, where the host runs ahead of its device, or where something else than the
+    loader has most of the time before the first kernel."""
+    timeline = timeline_of(rank)
+    if timeline is None or not timeline.whole or len(timeline.windows.names) != 1:
         return None
-    name, first, last = timeline.windows.names[0], timeline.windows.start[:1], int(timeline.windows.end[0])
-    marks = [(start, end) for step, start, end in trace.steps if step == name]
-    if len(marks) != 1 or marks[0][1] < last:
+    trace = load_trace(rank)
+    name, first, last = timeline.windows.names[0], timeline.windows.start, int(timeline.windows.end[0])
+    marks = [(start, end) for step, start, end in trace.steps if step == name] if trace is not None else []
+    if trace is None or len(marks) != 1 or marks[0][1] < last:
         return None
-    host = trace.host
+    host, begin = trace.host, np.array([marks[0][0]], np.int64)
     chosen = np.array([bool(LOADER.search(each)) for each in host.names], bool)[host.name]
-    calls = union(host.start[chosen], host.end[chosen])
-    waited = float(covered_in(calls, np.array([marks[0][0]], np.int64), first)[0]) / 1000
-    return Opening(waited, name, trace_source(rank) or Source(""))
+    waited = float(covered_in(union(host.start[chosen], host.end[chosen]), begin, first)[0])
+    if not waited >= COVERS * float(first[0] - begin[0]) > 0:
+        return None
+    return Opening(waited / 1000, name, trace_source(rank) or Source(""))
 
 
 def measure(run: Run, facts: FactSet) -> Iterator[Fact]:
-    """Of the rank that waits least: the others' rows hold that they wait for a later one. Nothing where the steps are
-    told with the waits before them."""
+    """Of the rank that waits least: what another one waits longer is that one's."""
+    del facts
     found = list(run.each(OPENING).values())
-    if not found or len(found) < len(run.ranks) or facts.number("step.start_gap_us", RUN) is not None:
+    if not found or len(found) < len(run.ranks):
         return
     least = min(found, key=lambda each: each.us)
     yield from fact("timeline.opening_loader_us", RUN, least.us, least.source, samples=len(found))
@@ -63,12 +67,12 @@ def measure(run: Run, facts: FactSet) -> Iterator[Fact]:
 
 KINDS = (
     kind("timeline.opening_loader_us", "us", "run",
-         "how long the loop of the only recorded step waits for its batch before the first kernel, which the step's "
-         "time does not hold; on the rank where that is shortest",
+         "how long the loop of the only recorded step waits for its batch before the first kernel, on the rank where "
+         "that is shortest",
          formula="the loop's calls for a batch from the step's mark on the host to its first kernel, where the mark "
                  "ends behind the last one", needs="trace"),
     kind("timeline.opening_step", "text", "run", "this step", needs="trace"),
 )  # fmt: skip
 FAMILIES = (
-    Family("opening", KINDS, measure, OPENING.by(reduce), ("kernels", "trace"), after=("steps",)),
+    Family("opening", KINDS, measure, OPENING.by(reduce), ("kernels", "trace")),
 )  # fmt: skip
