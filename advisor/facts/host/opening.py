@@ -18,7 +18,7 @@ from advisor.facts.base import FactSet, Family, Reduction, Run, fact, kind
 from advisor.facts.device.kernel_time import timeline_of
 from advisor.facts.host.owners import COVERS
 from advisor.facts.host.pace import LOADER
-from advisor.model import RUN, Fact, Source
+from advisor.model import RUN, Fact, Source, Subject
 from advisor.sources.base import Rank
 from advisor.sources.streams.rank_trace import load_trace, trace_source
 
@@ -55,20 +55,22 @@ def reduce(rank: Rank) -> Opening | None:
 
 
 def measure(run: Run, facts: FactSet) -> Iterator[Fact]:
-    """Of the rank that waits least: what another one waits longer is that one's."""
+    """Of each rank, and of the one that waits least: what another one waits longer is that one's."""
     del facts
-    found = list(run.each(OPENING).values())
+    found = run.each(OPENING)
+    for rank, each in found.items():
+        yield from fact("timeline.opening_loader_us", Subject("rank", str(rank), (rank,)), each.us, each.source)
     if not found or len(found) < len(run.ranks):
         return
-    least = min(found, key=lambda each: each.us)
+    least = min(found.values(), key=lambda each: each.us)
     yield from fact("timeline.opening_loader_us", RUN, least.us, least.source, samples=len(found))
     yield from fact("timeline.opening_step", RUN, least.step, least.source)
 
 
 KINDS = (
-    kind("timeline.opening_loader_us", "us", "run",
-         "how long the loop of the only recorded step waits for its batch before the first kernel, on the rank where "
-         "that is shortest",
+    kind("timeline.opening_loader_us", "us", "run rank",
+         "how long the loop of the only recorded step waits for its batch before the first kernel, of a rank, and "
+         "of the one where that is shortest",
          formula="the loop's calls for a batch from the step's mark on the host to its first kernel, where the mark "
                  "ends behind the last one", needs="trace"),
     kind("timeline.opening_step", "text", "run", "this step", needs="trace"),
