@@ -14,6 +14,7 @@ MODULES = (
     "collection.profiler",
     "operators.operators",
     "data.processors", "data.getnext", "data.pipeline", "step.from_kernels", "host.pace", "host.timeline",
+    "host.opening",
     "device.idle_places",
     "device.copies", "host.dispatch", "host.framework_calls",
     "device.memory", "operators.compilation", "collectives.parallelism",

@@ -41,6 +41,9 @@ class CommonPace:
     """Nobody who waits for data is left: the others hardly do."""
     steps: tuple[str, ...]
     """Without a first recorded one that alone is spared."""
+    even_lead_us: float | None
+    """By how much the same one of them waits longest, where it does so by about as much in more steps than by chance,
+    microseconds: batches that cost their loop as much every time look like loaders that keep step with one another."""
 
     @property
     def gain_us(self) -> float:
@@ -90,13 +93,11 @@ def common_pace(run: Run) -> CommonPace | None:
         chosen.append(row)
         alone = alone or gained
     ranks = [balance.ranks[row] for row in chosen]
-    if len(chosen) < 2 or (
-        _is_all_that_loads(layout, balance, ranks, every) and not _work_ahead(run, ranks, waits[chosen])
-    ):
+    if len(chosen) < 2 or (_is_all_that_loads(layout, balance, ranks, every) and not _work_ahead(run, ranks)):
         return None
     told = {balance.ranks[row]: waits[row] for row in sorted(chosen)}
     gains = mended_us(waits, work, bound, chosen)
-    return CommonPace(tuple(told), gains, alone, told, len(told) == len(every), steps)
+    return CommonPace(tuple(told), gains, alone, told, len(told) == len(every), steps, _even_lead_us(waits[chosen]))
 
 
 def _is_all_that_loads(layout: Partition, balance: Accounts, chosen: Collection[int], rows: Collection[int]) -> bool:
@@ -108,15 +109,18 @@ def _is_all_that_loads(layout: Partition, balance: Accounts, chosen: Collection[
     return shared and set(chosen) >= held_up.union(*stages) & here
 
 
-def _work_ahead(run: Run, ranks: Collection[int], waits: Floats) -> bool:
-    """Whether each rank's timeline names a loader whose workers load beside the loop, and their waits do not say
-    otherwise: of loaders as slow as each other the same one is not last by as much in all of many steps. One that
-    loads a batch when it is asked for costs what it waits longer, every time."""
-    found, latest = run.each(IDLE), int(waits.sum(axis=1).argmax())
-    named = all(r in found and any(gap.host and AHEAD.search(gap.host) for gap in found[r].gaps) for r in ranks)
+def _work_ahead(run: Run, ranks: Collection[int]) -> bool:
+    """Whether each rank's timeline names a loader whose workers load beside the loop: a faster one than the others'
+    would have batches in hand, so those that are all waited for are as slow as each other."""
+    found = run.each(IDLE)
+    return all(r in found and any(gap.host and AHEAD.search(gap.host) for gap in found[r].gaps) for r in ranks)
+
+
+def _even_lead_us(waits: Floats) -> float | None:
+    latest = int(waits.sum(axis=1).argmax())
     longer = waits[latest] - np.delete(waits, latest, axis=0).max(axis=0)
     chance, usual = len(waits) ** (1.0 - len(longer)), float(np.median(longer))
-    return named and bool(chance > BY_CHANCE or np.median(np.abs(longer - usual)) > EVEN * usual)
+    return usual if chance <= BY_CHANCE and np.median(np.abs(longer - usual)) <= EVEN * usual else None
 
 
 def limited(waits: Floats, seen: Floats) -> Mask:

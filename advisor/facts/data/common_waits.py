@@ -32,6 +32,9 @@ KINDS = (
          formula="each step without the waits of the fewest ranks that together give nine tenths of what all give",
          needs=_NEEDS),
     kind("loaders.alone_us", "us", "run", "what mending one of them gives at most", needs=_NEEDS),
+    kind("loaders.even_lead_us", "us", "run",
+         "by how much the same one of them waits longest, where it does so by about as much in nearly every step",
+         needs=_NEEDS),
     kind("loaders.ranks", "text", "run", "these ranks", needs=_NEEDS),
     kind("rank.paced_wait_us", "us", "rank", "how long one of them waits for data per step, on average", needs=_NEEDS),
     kind("host.paced_share", "ratio", "host", "share of its ranks that load whose loaders are among these",
@@ -66,6 +69,7 @@ def measure(run: Run, facts: FactSet) -> Iterator[Fact]:
         sources, n = balance.sources.get(pace.ranks[0], ()), len(pace.gains)
         yield from fact("loaders.several_us", RUN, pace.gain_us, *sources, samples=n)
         yield from fact("loaders.alone_us", RUN, float(pace.alone_us), *sources, samples=n)
+        yield from fact("loaders.even_lead_us", RUN, pace.even_lead_us, *sources, samples=n)
         yield from fact("loaders.ranks", RUN, rank_list(pace.ranks), *sources, samples=n)
         for rank, each in pace.waits.items():
             yield from fact("rank.paced_wait_us", Subject("rank", str(rank), (rank,)), float(each.mean()), samples=n)

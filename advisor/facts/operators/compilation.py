@@ -26,6 +26,8 @@ from advisor.sources.streams.rank_trace import load_trace, trace_source
 
 _COMPILE = re.compile(r"(?<!re\.)compile(?!d)", re.IGNORECASE)
 _NOT = re.compile(r"CompileAndExecute|/re\.py|sre_compile|\.py\(", re.IGNORECASE)
+_OPERATOR = re.compile(r"::|#")
+"""Operators and the framework's marks: long in the first step alone, they are compiled or loaded there."""
 
 KINDS = (
     kind(
@@ -52,7 +54,24 @@ KINDS = (
         "longest",
         needs="trace",
     ),
-    kind("compile.first_step", "text", "run", "the first step, where a timeline shows its loader", needs="trace"),
+    kind(
+        "compile.step_owner_us",
+        "us",
+        "step",
+        "how long nothing ran in the first step while the host was in one function, on the rank where that is longest",
+        formula="the most that one function has of long idle stretches, less compile.step_host_us; not the loader, "
+        "garbage collection, operators or a call of the runtime",
+        needs="trace",
+    ),
+    kind(
+        "compile.first_step",
+        "text",
+        "run",
+        "the first step, where a timeline shows its loader or such a function",
+        needs="trace",
+    ),
+    kind("compile.first_owner", "text", "run", "this function", needs="trace"),
+    kind("compile.first_owner_us", "us", "run", "compile.step_owner_us of it", needs="trace"),
     kind("compile.first_excess_us", "us", "run", "compile.step_excess_us of it", needs="trace"),
     kind("compile.first_batch_us", "us", "run", "compile.step_loader_us of it", needs="trace"),
     kind("compile.steady_us", "us", "run", "time per steady step in which the host compiled", needs="trace"),
@@ -180,22 +199,37 @@ def _first_step(run: Run, found: dict[int, Compilations]) -> Iterator[Fact]:
         host = [seen.by_step[name][0] for seen in found.values() if name in seen.by_step]
         if found:
             yield from fact("compile.step_host_us", subject, float(np.median(host)) if host else 0.0)
-        waits = [w for idle in run.each(IDLE).values() if (w := _awaiting_batch(idle, name)) is not None]
-        if not waits:
-            continue
-        yield from fact("compile.step_loader_us", subject, max(waits), *sources[name], samples=len(waits))
-        if len(ratios) == 1:
+        idles = [idle for idle in run.each(IDLE).values() if name in idle.steps]
+        waits = [w for idle in idles if (w := _awaiting_batch(idle, name)) is not None]
+        owner, owned = max((_owner(idle, name) for idle in idles), key=lambda each: each[1], default=("", 0.0))
+        owned -= float(np.median(host)) if host else 0.0
+        if waits:
+            yield from fact("compile.step_loader_us", subject, max(waits), *sources[name], samples=len(waits))
+        if owned > 0:
+            yield from fact("compile.step_owner_us", subject, owned, *sources[name], samples=len(idles))
+        if len(ratios) == 1 and (waits or owned > 0):
             yield from fact("compile.first_step", RUN, name, *sources[name])
             yield from fact("compile.first_excess_us", RUN, excess, *sources[name], samples=len(rows))
-            yield from fact("compile.first_batch_us", RUN, max(waits), *sources[name], samples=len(waits))
+            yield from fact("compile.first_batch_us", RUN, max(waits, default=None), *sources[name], samples=len(waits))
+            if owned > 0:
+                yield from fact("compile.first_owner", RUN, owner, *sources[name])
+                yield from fact("compile.first_owner_us", RUN, owned, *sources[name], samples=len(idles))
 
 
 def _awaiting_batch(idle: Idle, step: str) -> float | None:
     """What a rank's timeline shows of waiting for its loader in this step, microseconds."""
-    if idle.loader_us is None or step not in idle.steps:
+    if idle.loader_us is None:
         return None
     us = float(idle.loader_us[idle.steps.index(step)])
     return us if us == us else None
+
+
+def _owner(idle: Idle, step: str) -> tuple[str, float]:
+    """The function of the host in which the device idles longest in this step, and how long, microseconds."""
+    at = idle.steps.index(step)
+    own = [each for each in idle.functions if not _OPERATOR.search(each.name)]
+    told = [(each.name, float(np.nan_to_num(each.us[at]))) for each in own]
+    return max((each for each in told if each[1] > 0), key=lambda each: each[1], default=("", 0.0))
 
 
 @dataclass(frozen=True)

@@ -11,6 +11,7 @@ from advisor.facts.base import FactSet, Family, Run, fact, kind
 from advisor.facts.data.getnext import GET_NEXT
 from advisor.facts.data.loading import DATA_PIPELINE
 from advisor.facts.device.course import COURSE
+from advisor.facts.host.opening import OPENING
 from advisor.facts.recording.kinds.evidence import RECORDING
 from advisor.facts.recording.kinds.kind import recording_of
 from advisor.facts.step.alike import alike
@@ -184,6 +185,6 @@ FAMILIES = (
         measure,
         STEPS.by(reduce),
         ("steps", "step_phases", "cluster_phases", "collectives"),
-        uses=(RECORDING, COURSE, DATA_PIPELINE, GET_NEXT, KERNEL_STEPS),
+        uses=(RECORDING, COURSE, DATA_PIPELINE, GET_NEXT, KERNEL_STEPS, OPENING),
     ),
 )

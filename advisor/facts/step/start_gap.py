@@ -11,7 +11,7 @@ idles as long as the others: then they idle within their steps, and their waits 
 Here every step owns the wait before it. The first recorded step follows nothing that was recorded: its wait is taken
 to be what the steps after it show; where half of these and more wait far longer than the rest, nobody knows which it
 is like, and it is left out. A lone step is left as its table tells it, unless the ranks' waits are what makes their
-steps one as long as the other.
+steps one as long as the other, or a timeline tells the wait (host/opening.py).
 """
 
 from __future__ import annotations
@@ -75,6 +75,7 @@ def settle(
 _GAPS = {
     "preparing": Source("", ("preparing_us",), table="steps"),
     "kernels": Source("", ("start_ns", "duration_us"), table="kernels"),
+    "trace": Source("", (), table="trace"),
 }
 """What a gap rests on -> where it is read."""
 

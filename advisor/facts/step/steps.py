@@ -14,6 +14,7 @@ from advisor.facts.base import Run, computed
 from advisor.facts.data.getnext import GET_NEXT
 from advisor.facts.data.loading import DATA_PIPELINE, DataPipeline
 from advisor.facts.device.course import COURSE, Course
+from advisor.facts.host.opening import OPENING, Opening
 from advisor.facts.recording.fuller import are_fuller, outvoted_ranks
 from advisor.facts.recording.kinds.evidence import RECORDING
 from advisor.facts.recording.kinds.kind import framework_of, recording_of
@@ -32,7 +33,7 @@ from advisor.facts.step.odd_ends import (
     without_short_start,
     without_warm_up,
 )
-from advisor.facts.step.start_gap import settle, without_unknown_wait
+from advisor.facts.step.start_gap import own_waits, settle, without_unknown_wait
 from advisor.facts.step.tables import from_kernels
 from advisor.facts.step.times import STEPS, StepTimes
 from advisor.facts.step.whole_recording import by_batch
@@ -57,6 +58,7 @@ def steady(run: Run) -> dict[int, StepTimes]:
             times[rank] = found
     times = _told_apart(run, {rank: _named(t, courses.get(rank)) for rank, t in times.items()})
     settled = settle(without_short_start(times, frameworks), courses, frameworks)
+    settled = _opened(settled, run.each(OPENING))
     times = {rank: _fetching_idle(one, courses.get(rank)) for rank, one in settled.items()}
     times = _undivided(times, courses, run.each(DATA_PIPELINE))
     times = by_batch(times, run.each(DATA_PIPELINE), run.each(GET_NEXT), run.each(KERNEL_STEPS))
@@ -83,6 +85,18 @@ def stepped_courses(run: Run) -> dict[int, Course]:
         rank: course
         for rank, course in run.each(COURSE).items()
         if course.marked or rank not in times or times[rank].recorded <= 1
+    }
+
+
+def _opened(times: Mapping[int, StepTimes], openings: Mapping[int, Opening]) -> dict[int, StepTimes]:
+    """The only step of each rank with the wait before it, where timelines tell it of all of them."""
+    if not all(rank in openings and one.steps == (openings[rank].step,) for rank, one in times.items()):
+        return dict(times)
+    return {
+        rank: one
+        if "start_gap" in one.phases
+        else own_waits(one, np.array([openings[rank].us]), np.zeros(1, bool), "trace")
+        for rank, one in times.items()
     }
 
 

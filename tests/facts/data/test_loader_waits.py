@@ -44,23 +44,27 @@ def _promised(folder):
 
 @pytest.mark.parametrize("framework", ["mindspore", "pytorch"])
 def test_all_ranks_starve_and_one_of_them_longer(tmp_path, framework):
-    """The starved rank is told with what it waits longer, and what all ranks wait beside it, once each."""
+    """What all ranks wait and what one waits longer is told once each. Workers of torch's loader load ahead: if the
+    others' were faster they would have batches in hand, so all are told together, and not one alone as certain."""
     storage = replace(SMALL, faults=(Fault("slow_storage", 0, 0.5),), framework=framework, steps=8)
     usual, slow = simulate(replace(storage, faults=())).step_us, simulate(storage).step_us
     both = simulate(replace(storage, faults=(*storage.faults, Fault("slow_data", 1, 0.9))))
     write_profile(both, tmp_path, trace=True)
     told = _promised(tmp_path)
-    common, longer = told["data-processing-bottleneck"], told["data-starved-rank"]
-    assert longer.subject.id == "1"
-    assert longer.saving.us_per_step == pytest.approx(both.step_us - slow, rel=0.15)
-    if framework == "pytorch":  # of MindSpore's pipeline nobody knows which operation is slow: at stake
-        assert common.saving.us_per_step == pytest.approx(slow - usual, rel=0.15)
-        assert common.saving.us_per_step + longer.saving.us_per_step <= 1.05 * (both.step_us - usual)
+    starved = told["data-starved-rank"]
+    if framework == "pytorch":
+        assert set(told) == {"data-starved-rank"}
+        assert (starved.subject.ranks, starved.confidence) == ((0, 1, 2, 3), "medium")
+        assert starved.saving.us_per_step == pytest.approx(both.step_us - usual, rel=0.15)
+        return
+    assert "data-processing-bottleneck" in told  # which operation is slow is not known: at stake
+    assert starved.subject.ranks == (1,)
+    assert starved.saving.us_per_step == pytest.approx(both.step_us - slow, rel=0.15)
 
 
 def test_later_stages_load_nothing(tmp_path, monkeypatch):
-    """Ranks of later pipeline stages take no batches: what both ranks of the first stage wait is told as common, and
-    only the rest as one rank's."""
+    """Ranks of later pipeline stages take no batches: both ranks of the first stage are told, which load ahead, with
+    what the longer wait costs."""
     scenario = replace(SMALL, data=2, pipeline=2, micro_batches=4, framework="pytorch", steps=8)
     usual = simulate(scenario).step_us
     waits = {0: 0.4 * usual, 1: 0.6 * usual}
@@ -69,9 +73,9 @@ def test_later_stages_load_nothing(tmp_path, monkeypatch):
     )
     write_profile(simulate(scenario), tmp_path, trace=True)
     told = _promised(tmp_path)
-    assert told["data-processing-bottleneck"].saving.us_per_step == pytest.approx(waits[0], rel=0.1)
-    assert told["data-starved-rank"].subject.id == "1"
-    assert told["data-starved-rank"].saving.us_per_step == pytest.approx(waits[1] - waits[0], rel=0.2)
+    assert set(told) == {"data-starved-rank"}
+    assert told["data-starved-rank"].subject.ranks == (0, 1)
+    assert told["data-starved-rank"].saving.us_per_step == pytest.approx(waits[1], rel=0.1)
 
 
 LATE = replace(SMALL, framework="pytorch", fetches_late=True, steps=8)
