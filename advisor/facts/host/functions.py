@@ -14,8 +14,7 @@ from advisor.basics.intervals import EMPTY, Intervals, complement, covered_in, i
 from advisor.basics.units import rank_list
 from advisor.facts.base import Run, fact, kind
 from advisor.facts.device.kernel_time import sums
-from advisor.facts.host.owners import Owners
-from advisor.facts.host.pace import LOADER
+from advisor.facts.host.owners import LOADER, Owners
 from advisor.facts.operators.coverage import scale
 from advisor.facts.recording.limits import section
 from advisor.facts.step.growth import FEW, ends_of, rises

@@ -9,7 +9,8 @@ import numpy as np
 from advisor.basics.arrays import Floats, Ints
 from advisor.basics.intervals import covered_in, union
 from advisor.facts.device.kernel_time import sums
-from advisor.facts.host.pace import AHEAD, LOADER, PIPELINE
+from advisor.facts.host.owners import LOADER
+from advisor.facts.host.pace import AHEAD, PIPELINE
 from advisor.facts.recording.between import FRAMEWORKS
 from advisor.sources.streams.trace import Trace
 

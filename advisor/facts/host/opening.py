@@ -16,8 +16,7 @@ import numpy as np
 from advisor.basics.intervals import covered_in, union
 from advisor.facts.base import FactSet, Family, Reduction, Run, fact, kind
 from advisor.facts.device.kernel_time import timeline_of
-from advisor.facts.host.owners import COVERS
-from advisor.facts.host.pace import LOADER
+from advisor.facts.host.owners import COVERS, LOADER
 from advisor.model import RUN, Fact, Source, Subject
 from advisor.sources.base import Rank
 from advisor.sources.streams.rank_trace import load_trace, trace_source

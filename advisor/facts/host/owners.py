@@ -12,6 +12,8 @@ from advisor.basics.intervals import Intervals, clip, covered_in, intersect, mea
 from advisor.knowledge.measuring import limit
 from advisor.sources.streams.trace import AWAITS_CALLBACKS, Trace, waits_for_device
 
+LOADER = re.compile(r"DataLoader.*__next__|(Dataset|Pipeline|IteratorConsumer)\b.*::GetNext", re.IGNORECASE)
+"""The loop's own call for a batch: torch's loaders, MindSpore's iterators. Their workers run beside the step."""
 COVERS = limit("launches", "covers")
 """A host event that covers less of a stretch does not explain it; nor does one of which the stretch is a smaller part,
 unless the device hardly runs during the rest of it either."""

@@ -10,6 +10,7 @@ import numpy as np
 
 from advisor.facts.base import FactSet, Family, Reduction, Run, computed, fact, kind
 from advisor.facts.cluster.peers import others_median
+from advisor.facts.host.owners import LOADER
 from advisor.knowledge.measuring import limit
 from advisor.model import Fact, Subject
 from advisor.sources.base import Rank
@@ -22,8 +23,6 @@ SLOW = limit("host_pace", "slow")
 BEYOND = limit("host_pace", "beyond")
 """A loader whose call takes longer than the host's other calls by this factor is slow by itself."""
 
-LOADER = re.compile(r"DataLoader.*__next__|(Dataset|Pipeline|IteratorConsumer)\b.*::GetNext", re.IGNORECASE)
-"""The loop's own call for a batch: torch's loaders, MindSpore's iterators. Their workers run beside the step."""
 AHEAD = re.compile(r"_MultiProcessingDataLoaderIter\b.*__next__")
 """The same of torch's loader with workers, which fetch ahead."""
 PIPELINE = re.compile(r"(Dataset|Pipeline|IteratorConsumer)\b.*::GetNext", re.IGNORECASE)

@@ -22,8 +22,8 @@ from advisor.facts.host.functions import GC, Function, function_facts, functions
 from advisor.facts.host.functions import KINDS as FUNCTION_KINDS
 from advisor.facts.host.graph_calls import own_code_us
 from advisor.facts.host.loader_waits import loader_waits
-from advisor.facts.host.owners import COVERS, Owners
-from advisor.facts.host.pace import CALLS, LOADER, slow_hosts
+from advisor.facts.host.owners import COVERS, LOADER, Owners
+from advisor.facts.host.pace import CALLS, slow_hosts
 from advisor.facts.host.requests import KINDS as REQUEST_KINDS
 from advisor.facts.host.requests import may_wait
 from advisor.facts.host.synchronised import between_results, synchronised_us
