@@ -93,7 +93,7 @@ def _there(finding: Finding, own: FactTable, other: FactTable) -> float:
         for evidence in finding.evidence for ending, cost in costs.items()
         if evidence.fact.endswith(ending) and cost and (value := number(evidence.value))
     ]  # fmt: skip
-    if not found or min(found)[0] > settings().limits["tells_cost"]:
+    if found and min(found)[0] > settings().limits["tells_cost"]:
         facts = {remedy.verify.fact for remedy in finding.remedies if remedy.verify and remedy.verify.expect == "falls"}
         pairs = [(own.number(fact, finding.subject), other.number(fact, finding.subject)) for fact in facts]
         watched = [after / before for before, after in pairs if before and after is not None]
