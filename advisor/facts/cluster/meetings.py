@@ -132,7 +132,7 @@ def _awaiting_inputs(found: Model, rank: int) -> Chain:
     after = chain.after.copy()
     for source, messages in received.items():
         to = next((other for other in sent if other != source), source)
-        makers = [maker for answer in sent.get(to, ()) if (maker := _maker(chain, answer)) is not None]
+        makers = _makers_of(chain, sent.get(to, ()))
         if len(sent) > _TWO or len(messages) != len(makers):
             continue
         if (chain.start[messages] + chain.busy[messages] <= chain.start[makers] + ROUNDING_US).all():
@@ -150,10 +150,17 @@ def _transfers(found: Model, rank: int, kind: str) -> dict[int, list[int]]:
     return among
 
 
-def _maker(chain: Chain, answer: int) -> int | None:
-    """The first computing behind whatever was sent before an answer: there begins what makes it."""
-    begin = max((i + 1 for i in range(answer) if chain.name[i] and kind_of(chain.name[i]) == "send"), default=0)
-    return next((i for i in range(begin, answer) if not chain.name[i]), None)
+def _makers_of(chain: Chain, answers: Sequence[int]) -> list[int]:
+    """The first computing behind whatever was sent before each answer: there begins what makes it; fewer than there are
+    answers where one of them has none."""
+    kinds = ["" if not name else kind_of(name) for name in chain.name]
+    found, first = dict[int, int](), -1
+    for event, kind in enumerate(kinds):
+        if kind == "send":
+            found[event], first = first, -1
+        elif not kind and first < 0:
+            first = event
+    return [found[answer] for answer in answers if found[answer] >= 0]
 
 
 def _await_absent(found: Model) -> None:
