@@ -138,10 +138,10 @@ def test_kernels_alone_do_not_tell_how_many_stages_there_are(tmp_path):
     assert part.value(names[0], RUN) is None and part.value(names[1], RUN) is not None
 
 
-@pytest.mark.parametrize(("stage", "in_flight", "told"), [(0, None, 4), (1, None, 4), (2, None, 3), (0, 8, None)])
+@pytest.mark.parametrize(("stage", "in_flight", "told"), [(0, None, 4), (1, None, 4), (2, None, 4), (0, 8, None)])
 def test_one_rank_tells_how_many_stages_follow_it(tmp_path, stage, in_flight, told):
     """Four stages, of which one rank was recorded: the pairs that it is in name two or three, its order of forward and
-    backward those behind it; of those before it one is known. With every forward first any number could follow."""
+    backward those behind it, the size of the job those before it. With every forward first any number could follow."""
     scenario = replace(
         PIPELINE, data=1, pipeline=4, micro_batches=8, pairwise=True, framework="pytorch",
         in_flight=in_flight, missing_ranks=tuple({0, 1, 2, 3} - {stage}), activation_mb=1.0,
