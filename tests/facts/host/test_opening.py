@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-import json
 from pathlib import Path
 
 import pytest
+from torch_loop import TorchLoop
 
 from advisor.pipeline import Options, advise
 from advisor.ruleset.files.loader import load_rules
@@ -17,28 +17,15 @@ LOADER = "enumerate(DataLoader)#_MultiProcessingDataLoaderIter.__next__"
 
 def _write(folder: Path, steps: int, ends_us: int) -> None:
     """A loop that fetches and then launches; its marks end so long after the last kernel."""
-    output = folder / "a_1_20260101000000000_ascend_pt" / "ASCEND_PROFILER_OUTPUT"
-    output.mkdir(parents=True)
-    table = ["Device_id,Step,Computing,Communication(Not Overlapped),Overlapped,Communication,Free,Stage,Preparing"]
-    rows, begin, host = (
-        ["Step ID,Name,Type,Accelerator Core,Start Time(us),Duration(us)"],
-        1_000_000,
-        {"pid": 1, "tid": 1},
-    )
-    events = [{"ph": "M", "name": "process_name", "pid": 1, "tid": 0, "args": {"name": "Python"}}]
+    loop, begin = TorchLoop(), 1_000_000
     for step in range(7, 7 + steps):
-        first = begin + WAIT_US
-        rows += [
-            f"{step},{TYPES[n % 4]}{n},{TYPES[n % 4]},AI_CORE,{first + n * 1000}.0,1000" for n in range(STEP_US // 1000)
-        ]
-        mark = {"ph": "X", "name": f"ProfilerStep#{step}", "dur": WAIT_US + STEP_US + ends_us}
-        events += [{**host, "ts": f"{begin}.0", **each} for each in (mark, {"ph": "X", "name": LOADER, "dur": WAIT_US})]
-        stage = STEP_US + (WAIT_US if step < 6 + steps else 0)
-        table.append(f"0,{step},{STEP_US},0,0,0,{stage - STEP_US},{stage},{WAIT_US}")
+        for n in range(STEP_US // 1000):
+            loop.launch(step, TYPES[n % 4], n, begin + WAIT_US + n * 1000, 1000)
+        loop.call(f"ProfilerStep#{step}", begin, WAIT_US + STEP_US + ends_us)
+        loop.call(LOADER, begin, WAIT_US)
+        loop.row(step, STEP_US, STEP_US + (WAIT_US if step < 6 + steps else 0), WAIT_US)
         begin += WAIT_US + STEP_US + max(ends_us, 0)
-    (output / "step_trace_time.csv").write_text("\n".join(table) + "\n")
-    (output / "kernel_details.csv").write_text("\n".join(rows) + "\n")
-    (output / "trace_view.json").write_text(json.dumps(events))
+    loop.write(folder)
 
 
 @pytest.mark.parametrize(("steps", "ends_us", "rule"), [(1, 20, "DATA101"), (1, -50_000, None), (4, 20, "DATA023")])

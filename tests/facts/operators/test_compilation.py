@@ -6,6 +6,7 @@ import json
 from pathlib import Path
 
 import pytest
+from torch_loop import TorchLoop
 
 from advisor.model import RUN
 from advisor.pipeline import Options, advise, measure
@@ -47,28 +48,17 @@ def test_what_takes_longer_than_its_step_lay_before_it(tmp_path: Path, compiling
 def test_what_the_host_does_in_a_long_first_step_is_what_it_is_long_from(tmp_path: Path, event: str, rule: str) -> None:
     """A first step that holds a function of the loop's own was not compiled, one that compiles or calls an operator for
     the first time was."""
-    output = tmp_path / "a_1_20260101000000000_ascend_pt" / "ASCEND_PROFILER_OUTPUT"
-    output.mkdir(parents=True)
-    table = ["Device_id,Step,Computing,Communication(Not Overlapped),Overlapped,Communication,Free,Stage,Preparing"]
-    rows, begin, host = (
-        ["Step ID,Name,Type,Accelerator Core,Start Time(us),Duration(us)"],
-        1_000_000,
-        {"pid": 1, "tid": 1},
-    )
-    events = [{"ph": "M", "name": "process_name", "pid": 1, "tid": 0, "args": {"name": "Python"}}]
+    loop, begin = TorchLoop(), 1_000_000
     for step in range(6):
         pause = 180_000 if step == 0 else 0
-        rows += [f"{step},MatMul{n},MatMul,AI_CORE,{begin + n * 1000 + pause * (n > 48)}.0,990" for n in range(98)]
+        for n in range(98):
+            loop.launch(step, "MatMul", n, begin + n * 1000 + pause * (n > 48), 990)
         if pause:
-            events.append({"ph": "X", "name": event, **host, "ts": f"{begin + 49_100}.0", "dur": pause - 300})
-        events.append(
-            {"ph": "X", "name": f"ProfilerStep#{step}", **host, "ts": f"{begin}.0", "dur": STEP_US + pause - 9}
-        )
-        table.append(f"0,{step},97020,0,0,0,{2980 + pause},{STEP_US + pause},20")
+            loop.call(event, begin + 49_100, pause - 300)
+        loop.call(f"ProfilerStep#{step}", begin, STEP_US + pause - 9)
+        loop.row(step, 97_020, STEP_US + pause, 20)
         begin += STEP_US + pause
-    (output / "step_trace_time.csv").write_text("\n".join(table) + "\n")
-    (output / "kernel_details.csv").write_text("\n".join(rows) + "\n")
-    (output / "trace_view.json").write_text(json.dumps(events))
+    loop.write(tmp_path)
     told = {finding.rule: finding for finding in advise([tmp_path], load_rules(), Options(jobs=1)).findings}
     assert {"DATA100", "SCHED050"} & set(told) == {rule}
     assert (event in told[rule].message.en) is (rule == "DATA100")
