@@ -466,6 +466,8 @@ def _load(reference: TableRef, note: Note) -> Kernels | None:
         note(str(reference.paths[0]), text)
     if kernels is not None and reference.reader == "kernels.csv" and (strange := _of_no_stream(kernels)):
         note(str(reference.paths[0]), f"{strange} kernels are of a stream that is no number: damaged cells")
+    if kernels is not None and reference.reader == "kernels.csv" and (word := _unknown_core(kernels)):
+        note(str(reference.paths[0]), f"calls its kernels' cores {word}, and none by a known name: damaged cells")
     if kernels is not None and kernels.repeated:
         used = "each was used once" if collector.once else "all of them count"
         text = f"{kernels.repeated} kernels appear a second time with the same start, length and name; {used}"
@@ -514,6 +516,16 @@ def _of_no_stream(kernels: Kernels) -> int:
     """How many kernels have something else than a number or nothing for their stream, which its makers only number."""
     odd = [_FIGURE.fullmatch(text) is None and text.lower() not in _NO_STREAM for text in kernels.streams]
     return int(np.count_nonzero(np.array(odd, bool)[kernels.stream]))
+
+
+_CORE = re.compile(r"AI|MIX|VEC|CUBE|HCCL|COMM|DSA|SQE|FFTS|UNKNOWN", re.IGNORECASE)
+"""What is in the name of a core, or of what stands for one."""
+
+
+def _unknown_core(kernels: Kernels) -> str:
+    """What the cores of all kernels are called, where no name is a known one; empty where one is, or none is told."""
+    told = sorted({each.core for each in kernels.signatures if each.core.lower() not in ABSENT})
+    return "" if any(map(_CORE.search, told)) else ", ".join(told[:2])
 
 
 _NUMBER = re.compile("[0-9]+")

@@ -179,6 +179,13 @@ def test_a_kernel_whose_core_is_lost_is_the_one_of_its_name(tmp_path: Path, core
     assert first == second and first.core == "AI_CORE" and other.core != "AI_CORE"
 
 
+@pytest.mark.parametrize(("core", "told"), [("abc", 1), ("MIX_AIV", 0), ("NEW_AI_UNIT", 0), ("N/A", 0)])
+def test_cores_of_which_none_is_known_are_told(tmp_path: Path, core: str, told: int) -> None:
+    """Where kernels ran decides what is said of them; a name that nobody knows, beside others, may be a new one."""
+    _, rank = load(tmp_path, *(row(start=f"170000000000{n}000").replace(",AI_CORE,", f",{core},") for n in range(1, 4)))
+    assert sum("none by a known name" in p.problem for p in rank.problems) == told
+
+
 @pytest.mark.parametrize(("stream", "told"), [("x" * 20, 1), ("-1", 1), ("17", 0), ("N/A", 0), ("", 0)])
 def test_a_stream_that_is_no_number_is_told(tmp_path: Path, stream: str, told: int) -> None:
     """Who runs before and after a conversion is told by streams: those that a damaged column made up are no streams."""
