@@ -337,6 +337,8 @@ def _at(document: dict[str, Any], key: str, index: int) -> Any:
 _NAMED = re.compile(r"[A-Za-z]\w+")
 """How the name of an operation begins: with that of a class."""
 _NUMBERED = re.compile(r"\w+\s*\(ID:\s*\d+\)")
+_OF_WORKERS = ("__next__", "GetFromPreviousOp", "WorkerGet", "WorkerProcess")
+"""Stages that operations of the pipeline have, which are numbered, and nothing else."""
 LOST_STAGE = ""
 """Stage of a row of which only its operation is known: how long that one worked is told no more."""
 
@@ -367,6 +369,7 @@ def read_dataset_stages(reference: TableRef, columns: Sequence[str] | None, note
         note(str(path), "rows without a number of occurrences or a time were left out", (table.name,))
     usable &= ~moved
     named = frame["operation"].str.match(_NAMED).fillna(False).astype(bool)
+    named &= frame["operation"].str.match(_NUMBERED).fillna(False).astype(bool) | ~frame["stage"].isin(_OF_WORKERS)
     if not named.all():
         note(str(path), f"{int((~named).sum())} rows name no operation", (table.name,))
     frame.loc[~usable, "operation"] = frame["operation"].where(

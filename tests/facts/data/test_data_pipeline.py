@@ -193,13 +193,14 @@ def test_two_times_of_the_same_calls_agree(tmp_path: Path, outer: int, told: boo
     assert bool([p for p in rank.problems if "the same calls wait" in p.problem and p.doubted]) is told
 
 
-def test_rows_of_no_operation_are_told(tmp_path: Path) -> None:
-    """A column of names that holds numbers loses the busiest operation without any trace."""
+@pytest.mark.parametrize("name", ["-1", "abc"])
+def test_rows_of_no_operation_are_told(tmp_path: Path, name: str) -> None:
+    """A column of names that holds numbers, or another word, loses the busiest operation without any trace."""
     write_iterator(tmp_path / "FRAMEWORK", [20] * 100, [25] * 100, [0] * 100)
     (tmp_path / "ASCEND_PROFILER_OUTPUT").mkdir()
     (tmp_path / "ASCEND_PROFILER_OUTPUT" / "dataset.csv").write_text(
         "Operation,Stage,Occurrences,Avg. time (us),Custom Info\r\nPipeline,GetNext,100,20000,{}\r\n"
-        "-1,__next__,100,20000,\r\n"
+        f"{name},__next__,100,20000,\r\n"
     )
     _, _, rank = facts_of(tmp_path)
     assert any("1 rows name no operation" in p.problem and p.doubted for p in rank.problems)
