@@ -36,6 +36,7 @@ def read_timeline(reference: TableRef, columns: Sequence[str] | None, note: Note
 
 def _kernels(path: Path, note: Note) -> list[dict[str, Any]]:
     rows: list[dict[str, Any]] = []
+    unnamed = 0
     for event in _events(path, note):
         pid, thread = str(event.get("pid", "")), str(event.get("tid", ""))
         length = finite(event.get("dur"))
@@ -50,12 +51,17 @@ def _kernels(path: Path, note: Note) -> list[dict[str, Any]]:
         arguments = event.get("args")
         details: dict[str, Any] = arguments if isinstance(arguments, dict) else {}
         name, kind = str(event["name"]), str(details.get("type", ""))
-        if "op_full_name" in details:
-            kind = type_of(str(details["op_full_name"]))
+        operator = details.get("op_full_name")
+        if isinstance(operator, str):
+            kind = type_of(operator)
+        elif "op_full_name" in details:
+            unnamed, kind = unnamed + 1, ""
         shapes, dtypes = describe_inputs(details)
         rows.append({"name": name, "type": kind or type_of(name), "core": _CORES.get(pid, "AI_CORE"),
                      "start_ns": start, "duration_us": length, "stream": thread,
                      "input_shapes": shapes, "input_dtypes": dtypes})  # fmt: skip
+    if unnamed:
+        note(str(path), f"{unnamed} kernels have something else than text for the name of their operator")
     rows = _while_operators_are_listed(rows, str(path), note)
     if not rows:
         note(str(path), "holds no kernel with start and duration")
