@@ -55,13 +55,14 @@ def _kernels(path: Path, note: Note) -> list[dict[str, Any]]:
         if isinstance(operator, str):
             kind = type_of(operator)
         elif "op_full_name" in details:
-            unnamed, kind = unnamed + 1, ""
+            unnamed += 1
+            continue
         shapes, dtypes = describe_inputs(details)
         rows.append({"name": name, "type": kind or type_of(name), "core": _CORES.get(pid, "AI_CORE"),
                      "start_ns": start, "duration_us": length, "stream": thread,
                      "input_shapes": shapes, "input_dtypes": dtypes})  # fmt: skip
     if unnamed:
-        note(str(path), f"{unnamed} kernels have something else than text for the name of their operator")
+        note(str(path), f"{unnamed} kernels have something else than text for the name of their operator; left out")
     rows = _while_operators_are_listed(rows, str(path), note)
     if not rows:
         note(str(path), "holds no kernel with start and duration")

@@ -482,16 +482,22 @@ def test_timeline_gives_kernels_and_nothing_else(tmp_path: Path) -> None:
     assert frame["name"].tolist() == ["Cast-op1"] and "cut" in notes[0]
 
 
-@pytest.mark.parametrize(
-    ("operator", "kind", "told"),
-    [("Default/optimizer-M/ApplyMomentum-op5", "ApplyMomentum", 0), (-1e300, "Momentum", 1)],
-)
-def test_a_kernel_whose_operator_is_no_text_is_told(tmp_path: Path, operator: object, kind: str, told: int) -> None:
+def test_a_kernel_whose_operator_is_no_text_is_left_out_and_told(tmp_path: Path) -> None:
     """What updates weights is known by its operator: a number there is nobody's type."""
-    details = {"type": "cuLaunchKernel", "op_full_name": operator}
-    events = [{"name": "Momentum", "ph": "X", "tid": "17", "ts": 1.0, "dur": 5.0, "pid": 0, "args": details}]
+    events = [
+        {
+            "name": "Momentum",
+            "ph": "X",
+            "tid": "17",
+            "ts": 1.0,
+            "dur": 5.0,
+            "pid": 0,
+            "args": {"op_full_name": operator},
+        }
+        for operator in ("Default/optimizer-M/ApplyMomentum-op5", -1e300)
+    ]
     frame, notes = read("kernels", tmp_path / "gpu_timeline_display_0.json", json.dumps(events), ["type"])
-    assert frame["type"].tolist() == [kind] and len(notes) == told
+    assert frame["type"].tolist() == ["ApplyMomentum"] and "1 kernels" in notes[0]
 
 
 @pytest.mark.parametrize("name", ["ascend_timeline_display_1.json", "timeline_display_1.json"])
