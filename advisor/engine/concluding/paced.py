@@ -68,7 +68,7 @@ def _at_pace(
 def _no_more(finding: Finding, left_us: float, holder: str) -> Finding:
     saving = finding.saving
     assert saving is not None and saving.us_per_step is not None
-    if saving.held_by or saving.us_per_step <= left_us:
+    if saving.us_per_step <= left_us:
         return finding
     sentence = both(f"summary.held_by_{holder}", us=show(left_us, "us"))
     less = _lessened(saving, left_us / saving.us_per_step, holder)
@@ -126,7 +126,7 @@ def _is_held(finding: Finding) -> bool:
 
 def _may_be_held(finding: Finding) -> bool:
     saving = finding.saving
-    told = saving is not None and not saving.lone_step and bool(saving.us_per_step)
+    told = saving is not None and not saving.lone_step and bool(saving.us_per_step) and not saving.held_by
     return told and not is_of_loading(finding.verdict)
 
 

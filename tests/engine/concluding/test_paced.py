@@ -144,6 +144,13 @@ def test_a_pipeline_that_is_asked_less_often_than_it_could_leaves_gains_alone(li
         assert at_the_pipelines_pace(found, facts) == found
 
 
+def test_what_the_pipeline_holds_loaders_do_not_hold_again():
+    """Of what the card gives once batches come in time nothing is lost by telling it twice."""
+    facts = FactSet([Fact("loaders.held_share", RUN, 0.6), *BEHIND])
+    *_, card = at_the_loaders_pace(at_the_pipelines_pace([MAPS, LOADER, CARD], facts), facts)
+    assert (card.saving.us, card.saving.keeping_up_us) == pytest.approx((20.0, 150.0))
+
+
 def test_what_a_loader_holds_the_host_does_not_hold_again():
     """One of them paces: mending the other leaves it."""
     facts = FactSet([Fact("loaders.held_share", RUN, 0.6), *BOUND])
