@@ -4,8 +4,11 @@ searching` draws anew, and more."""
 
 from __future__ import annotations
 
+import logging
 import os
+from collections.abc import Iterator
 
+import pytest
 from hypothesis import settings
 
 from advisor.basics.garbage import collect_seldom
@@ -21,3 +24,12 @@ collect_seldom()
 settings.register_profile("repeatable", derandomize=True, database=None)
 settings.register_profile("searching", max_examples=1000)
 settings.load_profile("repeatable")
+
+
+@pytest.fixture(autouse=True)
+def _log_as_before() -> Iterator[None]:
+    """What a quiet command no longer logs, the next test of the same process logs again."""
+    root = logging.getLogger()
+    level = root.level
+    yield
+    root.setLevel(level)

@@ -118,15 +118,22 @@ def test_a_wrong_clock_is_noticed_and_corrected(tmp_path: Path) -> None:
     assert any("clock" in problem.problem for problem in rank.problems)
 
 
+def write_waits_and_stages(folder: Path, rows: str) -> None:
+    """A hundred steps of 25 ms that wait 20 ms for their batch, and these rows of dataset.csv."""
+    write_iterator(folder / "FRAMEWORK", [20] * 100, [25] * 100, [0] * 100)
+    (folder / "ASCEND_PROFILER_OUTPUT").mkdir()
+    (folder / "ASCEND_PROFILER_OUTPUT" / "dataset.csv").write_text(
+        f"Operation,Stage,Occurrences,Avg. time (us),Custom Info\r\n{rows}"
+    )
+
+
 @pytest.mark.parametrize("factor", [0.001, 0.1, 90.0, 1000.0])
 def test_no_clock_is_off_by_any_factor(tmp_path: Path, factor: float) -> None:
     """Another unit than the heading's is no clock: it is told, nothing is rescaled by it, and what the loop was seen to
     wait for batches remains."""
-    write_iterator(tmp_path / "FRAMEWORK", [20] * 100, [25] * 100, [0] * 100)
-    (tmp_path / "ASCEND_PROFILER_OUTPUT").mkdir()
-    (tmp_path / "ASCEND_PROFILER_OUTPUT" / "dataset.csv").write_text(
-        "Operation,Stage,Occurrences,Avg. time (us),Custom Info\r\n"
-        f"GeneratorOp(ID:1),__next__,400,{6000 * factor},\r\nPipeline,GetNext,100,{20_500 * factor},{{}}\r\n"
+    write_waits_and_stages(
+        tmp_path,
+        f"GeneratorOp(ID:1),__next__,400,{6000 * factor},\r\nPipeline,GetNext,100,{20_500 * factor},{{}}\r\n",
     )
     _, facts, rank = facts_of(tmp_path)
     assert [p.problem for p in rank.problems if "which no clock makes of them" in p.problem and p.doubted]
@@ -136,11 +143,9 @@ def test_no_clock_is_off_by_any_factor(tmp_path: Path, factor: float) -> None:
 def test_a_clock_is_off_for_all_rows_or_for_none(tmp_path: Path) -> None:
     """Waits in another unit than the other rows are no clock: rescaled by them, one thread would work for three times
     as long as the loop ran, and be blamed with certainty."""
-    write_iterator(tmp_path / "FRAMEWORK", [20] * 100, [25] * 100, [0] * 100)
-    (tmp_path / "ASCEND_PROFILER_OUTPUT").mkdir()
-    (tmp_path / "ASCEND_PROFILER_OUTPUT" / "dataset.csv").write_text(
-        "Operation,Stage,Occurrences,Avg. time (us),Custom Info\r\n"
-        "GeneratorOp(ID:1),__next__,400,5000,\r\nPipeline,GetNext,100,5000,{}\r\n"
+    write_waits_and_stages(
+        tmp_path,
+        "GeneratorOp(ID:1),__next__,400,5000,\r\nPipeline,GetNext,100,5000,{}\r\n",
     )
     (tmp_path / "FRAMEWORK" / "pipeline_profiling_0.json").write_text(json.dumps({"sampling_interval": 10, "op_info": [
         {"op_id": 1, "op_type": "GeneratorOp", "num_workers": 1,
@@ -153,12 +158,10 @@ def test_a_clock_is_off_for_all_rows_or_for_none(tmp_path: Path) -> None:
 def test_no_stage_lasts_longer_than_its_own_threads(tmp_path: Path, lock_us: float, told: bool) -> None:
     """Waits for the interpreter lock that keep their unit while all rows below them are in another one: rescaled with
     these, one worker would wait for many times as long as the loop ran, and the loop's own code be blamed."""
-    write_iterator(tmp_path / "FRAMEWORK", [20] * 100, [25] * 100, [0] * 100)
-    (tmp_path / "ASCEND_PROFILER_OUTPUT").mkdir()
-    (tmp_path / "ASCEND_PROFILER_OUTPUT" / "dataset.csv").write_text(
-        "Operation,Stage,Occurrences,Avg. time (us),Custom Info\r\n"
+    write_waits_and_stages(
+        tmp_path,
         f"GeneratorOp(ID:1),AcquireGIL,400,{lock_us},\r\n"
-        "GeneratorOp(ID:1),__next__,400,156,\r\nPipeline,GetNext,100,5000,{}\r\n"
+        "GeneratorOp(ID:1),__next__,400,156,\r\nPipeline,GetNext,100,5000,{}\r\n",
     )
     (tmp_path / "FRAMEWORK" / "pipeline_profiling_0.json").write_text(json.dumps({"sampling_interval": 10, "op_info": [
         {"op_id": 1, "op_type": "GeneratorOp", "num_workers": 8,
@@ -183,11 +186,9 @@ def test_behind_lost_rows_lies_no_pause(tmp_path: Path) -> None:
 @pytest.mark.parametrize(("outer", "told"), [(20_100, False), (30_000, False), (20_000_000, True), (20, True)])
 def test_two_times_of_the_same_calls_agree(tmp_path: Path, outer: int, told: bool) -> None:
     """The iterator's call holds the pipeline's: one that is a thousand times the other is told, and scales nothing."""
-    write_iterator(tmp_path / "FRAMEWORK", [20] * 100, [25] * 100, [0] * 100)
-    (tmp_path / "ASCEND_PROFILER_OUTPUT").mkdir()
-    (tmp_path / "ASCEND_PROFILER_OUTPUT" / "dataset.csv").write_text(
-        "Operation,Stage,Occurrences,Avg. time (us),Custom Info\r\nPipeline,GetNext,100,20000,{}\r\n"
-        f"IteratorConsumer,GetNextAsVector,100,{outer},\r\n"
+    write_waits_and_stages(
+        tmp_path,
+        f"Pipeline,GetNext,100,20000,{{}}\r\nIteratorConsumer,GetNextAsVector,100,{outer},\r\n",
     )
     _, _, rank = facts_of(tmp_path)
     assert bool([p for p in rank.problems if "the same calls wait" in p.problem and p.doubted]) is told
@@ -196,11 +197,9 @@ def test_two_times_of_the_same_calls_agree(tmp_path: Path, outer: int, told: boo
 @pytest.mark.parametrize("name", ["-1", "abc"])
 def test_rows_of_no_operation_are_told(tmp_path: Path, name: str) -> None:
     """A column of names that holds numbers, or another word, loses the busiest operation without any trace."""
-    write_iterator(tmp_path / "FRAMEWORK", [20] * 100, [25] * 100, [0] * 100)
-    (tmp_path / "ASCEND_PROFILER_OUTPUT").mkdir()
-    (tmp_path / "ASCEND_PROFILER_OUTPUT" / "dataset.csv").write_text(
-        "Operation,Stage,Occurrences,Avg. time (us),Custom Info\r\nPipeline,GetNext,100,20000,{}\r\n"
-        f"{name},__next__,100,20000,\r\n"
+    write_waits_and_stages(
+        tmp_path,
+        f"Pipeline,GetNext,100,20000,{{}}\r\n{name},__next__,100,20000,\r\n",
     )
     _, _, rank = facts_of(tmp_path)
     assert any("1 rows name no operation" in p.problem and p.doubted for p in rank.problems)
@@ -208,11 +207,9 @@ def test_rows_of_no_operation_are_told(tmp_path: Path, name: str) -> None:
 
 def test_a_time_of_no_calls_is_told(tmp_path: Path) -> None:
     """An operation that never ran takes no time: its count was lost, and what it took is unknown."""
-    write_iterator(tmp_path / "FRAMEWORK", [20] * 100, [25] * 100, [0] * 100)
-    (tmp_path / "ASCEND_PROFILER_OUTPUT").mkdir()
-    (tmp_path / "ASCEND_PROFILER_OUTPUT" / "dataset.csv").write_text(
-        "Operation,Stage,Occurrences,Avg. time (us),Custom Info\r\n"
-        "GeneratorOp(ID:1),__next__,0,15600,\r\nPipeline,GetNext,100,20000,{}\r\n"
+    write_waits_and_stages(
+        tmp_path,
+        "GeneratorOp(ID:1),__next__,0,15600,\r\nPipeline,GetNext,100,20000,{}\r\n",
     )
     _, _, rank = facts_of(tmp_path)
     assert [p.problem for p in rank.problems if "Occurrences" in p.problem and "1 of 2 rows" in p.problem]
@@ -448,11 +445,10 @@ def test_fetches_of_another_stretch_tell_nothing_of_the_pushes() -> None:
 @pytest.mark.parametrize("lost", ["BatchOp(ID:0),252,27382.34,,", '"1,2",BatchOp(ID:0),WorkerProcess,252,27382.34'])
 def test_an_operation_that_lost_a_row_may_be_the_busiest(tmp_path: Path, lost: str) -> None:
     """Its one call that is left tells nothing of how it works, and its neighbour limits nobody because of that."""
-    write_iterator(tmp_path / "FRAMEWORK", [20] * 100, [25] * 100, [0] * 100)
-    (tmp_path / "ASCEND_PROFILER_OUTPUT").mkdir()
-    (tmp_path / "ASCEND_PROFILER_OUTPUT" / "dataset.csv").write_text(
-        "Operation,Stage,Occurrences,Avg. time (us),Custom Info\r\nPipeline,GetNext,100,20000,{}\r\n"
-        f"MapOp(ID:1),WorkerProcess,100,590.81,{{}}\r\n{lost}\r\nBatchOp(ID:0),WorkerProcess,1,2.6,{{}}\r\n"
+    write_waits_and_stages(
+        tmp_path,
+        "Pipeline,GetNext,100,20000,{}\r\n"
+        f"MapOp(ID:1),WorkerProcess,100,590.81,{{}}\r\n{lost}\r\nBatchOp(ID:0),WorkerProcess,1,2.6,{{}}\r\n",
     )
     _, _, rank = facts_of(tmp_path)
     assert untold_operations(rank) == {0}
