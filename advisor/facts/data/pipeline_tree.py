@@ -39,6 +39,12 @@ class Queue:
     table: str = "pipeline_ops"
     """Where its samples stand."""
 
+    @property
+    def is_measured(self) -> bool:
+        """Whether `used` is a share of the queue. Of a queue of unknown length it is one of the most that was seen in
+        it, so that there may be more room, never less."""
+        return self.capacity is not None or self.samples is None or not self.used
+
 
 @dataclass(frozen=True)
 class Operation:
@@ -129,7 +135,7 @@ def read_tree(rank: Rank, skip: int = 0, scale: float = 1.0) -> dict[int, Operat
         rows, total = work.get(op_id, (None, None))
         python = (has_python if len(maps) == 1 else None) if op.type == "Map" else op.type == "Generator" or None
         used = [queue for i in inputs if i in tree and (queue := tree[i].output) is not None]
-        used = used if len(used) == len(inputs) else []
+        used = used if len(used) == len(inputs) and all(queue.is_measured for queue in used) else []
         pick = max if op_id in below_concat or _joins(op_id, children, tree, "Concat") else min
         tree[op_id] = replace(
             op, inputs=inputs, rows=rows, work_us=total, cpu_cores=cpu.get(op_id), python=python,
@@ -352,21 +358,20 @@ def never_rests(op: Operation) -> bool:
 
 def find_steepest(tree: Mapping[int, Operation]) -> int | None:
     """The operation at which starvation begins; where two are equal, the one whose output is empty more often, then
-    the one nearer the source. None where as much may be lost behind a queue that was not sampled, or an operation that
-    is not told of: it may be that one."""
+    the one nearer the source. None where as much may be lost at another, whose queue or the one before it was not
+    sampled or is of unknown length, or behind an operation that is not told of."""
     best: tuple[float, float] = (-1.0, 0.0)
-    found, unseen = None, -1.0
+    found, at_most = None, dict[int, float]()
     for op in walk_from_sources(tree):
-        rise = starvation_rise(op)
         if op.output is None:
             continue
-        if rise is None:
-            unseen = max(unseen, _most_before(op, tree) - op.output.used)
-            continue
-        key = (round(rise, 6), op.output.empty)
-        if key > best:
+        rise = starvation_rise(op)
+        if rise is None or not op.output.is_measured:
+            at_most[op.op_id] = _most_before(op, tree) - (op.output.used if op.output.is_measured else 0.0)
+        if rise is not None and (key := (round(rise, 6), op.output.empty)) > best:
             best, found = key, op.op_id
-    return None if round(unseen, 6) >= best[0] else found
+    others = (most for op_id, most in at_most.items() if op_id != found)
+    return None if round(max(others, default=-1.0), 6) >= best[0] else found
 
 
 def _most_before(op: Operation, tree: Mapping[int, Operation]) -> float:

@@ -22,12 +22,18 @@ from advisor.facts.data.pipeline_tree import (
 class FakeRank:
     """A rank whose tables are given."""
 
-    def __init__(self, ops: list[tuple[Any, ...]], stages: list[tuple[str, str, float, float]] = ()) -> None:
+    def __init__(
+        self, ops: list[tuple[Any, ...]], stages: list[tuple[str, str, float, float]] = (), unmeasured: int = -1
+    ) -> None:
+        self.unmeasured = unmeasured
         columns = ["op_id", "type", "workers", "queue_sizes", "queue_capacity", "queue_average", "parent", "children"]
-        rows = [(i, kind, w, sizes, 16 if sizes else None, None, None, below) for i, kind, w, sizes, below in ops]
+        rows = [(i, kind, w, sizes, self.length(i, sizes), None, None, below) for i, kind, w, sizes, below in ops]
         self.tables = {"pipeline_ops": pd.DataFrame(rows, columns=columns)}
         if stages:
             self.tables["dataset_stages"] = pd.DataFrame(stages, columns=["operation", "stage", "count", "avg_us"])
+
+    def length(self, op_id: int, sizes: tuple[int, ...]) -> int | None:
+        return 16 if sizes and op_id != self.unmeasured else None
 
     def has(self, table: str) -> bool:
         return table in self.tables
@@ -79,6 +85,19 @@ def test_a_lost_queue_hides_no_more_than_lies_between_its_neighbours() -> None:
     most = (14,) * 20
     line = [(0, "Batch", 2, (6,) * 20, (1,)), (1, "Map", 2, most, (2,)), (2, "TFReader", 8, (), ())]
     assert find_steepest(tree(line)) == 0
+
+
+def test_a_queue_of_unknown_length_tells_only_that_it_is_empty() -> None:
+    """Ten rows may be all of the queue or a tenth of it, so that as much may be lost there, or behind it, as anywhere;
+    where there never is one, the length does not matter."""
+    rows = (5, 10, 5, 10)
+    join = [(0, "Shuffle", 1, HALF, (1, 2)), (1, "TFReader", 4, rows, ()), (2, "TFReader", 4, rows, ())]
+    assert find_steepest(tree(join)) == 2
+    assert find_steepest(tree(join, unmeasured=2)) is None and find_steepest(tree(join, unmeasured=1)) is None
+    line = [(0, "Batch", 2, EMPTY, (1,)), (1, "Map", 2, (9, 10, 9, 10), (2,)), (2, "TFReader", 8, FULL, ())]
+    assert find_steepest(tree(line)) == 0 and find_steepest(tree(line, unmeasured=1)) is None
+    starved = [(0, "Batch", 2, EMPTY, (1,)), (1, "Map", 2, EMPTY, (2,)), (2, "TFReader", 8, FULL, ())]
+    assert find_steepest(tree(starved, unmeasured=1)) == 1
 
 
 def test_a_zip_starves_with_its_slower_branch() -> None:
