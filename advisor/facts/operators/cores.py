@@ -34,7 +34,8 @@ KINDS = (
         "part of the cores' time that a short last round leaves unused: of the kernels that use few cores, where "
         "there are such, else of all of the type",
         formula="Σ t × (1 − blocks ÷ (rounds × cores)) ÷ Σ t; cores from device_*/info.json or HardwareInfo.jsonl, "
-        "else as many as most types have blocks, of which a cube core counts as two vector cores",
+        "else as many as most types have blocks, of which a cube core counts as two vector cores, else as many as the "
+        "smallest card with such counters has",
         needs="kernels",
     ),
     kind(
@@ -185,8 +186,11 @@ def reduce(rank: Rank) -> CoreUse | None:
     told = cube > 0 or vector > 0
     if not told:
         cores = _usual_blocks(kernels)[kernels.signature]
+    # what every card with such counters has, this one has too
+    least = np.zeros(len(cores), np.int64) if told else _fewest_cores(kernels)[kernels.signature]
     usable = ((cores > 0) | (not told)) & np.isfinite(kernels.block) & (kernels.block >= 1) & ~timeline.communication
-    signature, blocks, of = kernels.signature[usable], kernels.block[usable], cores[usable]
+    signature, blocks, surely = kernels.signature[usable], kernels.block[usable], cores[usable]
+    of = np.where(surely > 0, surely, least[usable])
     lasts = np.nan_to_num(kernels.duration[usable])
     rounds = np.ceil(blocks / np.maximum(of, 1))
     # of cores that are not told, those are unused that most other types use; short kernels mostly start and stop
@@ -219,8 +223,8 @@ def reduce(rank: Rank) -> CoreUse | None:
             use.paired_us += float(kernels.piped[VECTOR_BLOCKS][index])
             use.vectors += float(kernels.pipes[VECTOR_BLOCKS][index])
         if lasts[at] > use.longest_us:
-            use.longest_us, use.cores, use.blocks = float(lasts[at]), int(of[at]), int(blocks[at])
-            use.fewest = 0 if use.cores else _fewest_cores(kernels, kernels.signatures[index].core)
+            use.longest_us, use.cores, use.blocks = float(lasts[at]), int(surely[at]), int(blocks[at])
+            use.fewest = 0 if use.cores else int(of[at])
     steps = max(len(timeline.windows.names), 1)
     if not types:
         return None
@@ -234,11 +238,12 @@ def _counts_apart(kernels: Kernels) -> bool:
     return all(float(kernels.piped[pipe].sum()) > 0 for pipe in ("vec_ratio", "aiv_mte2_ratio"))
 
 
-def _fewest_cores(kernels: Kernels, core: str) -> int:
-    """How many cores of this kind a card with such counters has at least."""
+def _fewest_cores(kernels: Kernels) -> Ints:
+    """For each signature how many cores of its kind a card with such counters has at least; 0 where nothing tells."""
     if not _counts_apart(kernels):
-        return 0
-    return next((int(count) for kinds, count in _FEWEST if core in kinds), 0)
+        return np.zeros(len(kernels.signatures), np.int64)
+    fewest = {core: int(count) for cores, count in _FEWEST for core in cores}
+    return np.array([fewest.get(s.core, 0) for s in kernels.signatures], np.int64)
 
 
 def _worst(found: Iterable[_Few | None]) -> _Few | None:
@@ -294,15 +299,15 @@ def measure(run: Run, facts: FactSet) -> Iterator[Fact]:
             vectors = sum(use.vectors for _, use in parts) / paired
             yield from fact("operator_type.vectors_per_cube", subject, vectors, *parts[0][0].pairs)
         yield from fact("operator_type.fewest_cores", subject, top.fewest or None, *sources)
-        if not top.cores:
-            continue
         few_us = sum(use.few_us for _, use in parts)
+        if not top.cores and not few_us:
+            continue
         share = sum(use.few_idle_us for _, use in parts) / few_us if few_us else idle / time
         yield from fact("operator_type.core_idle_share", subject, share, *sources)
         idles = (use.few_idle_us if few_us else use.idle_us for _, use in parts)
         per_step = sum(each / n for n, each in zip(steps, idles, strict=True)) / len(found)
         yield from fact("operator_type.core_idle_us", subject, per_step, *sources)
-        yield from fact("operator_type.core_count", subject, top.cores, *sources)
+        yield from fact("operator_type.core_count", subject, top.cores or None, *sources)
         few = _worst(use.few for _, use in parts)
         if few is not None:
             yield from fact("operator_type.few_cores_share", subject, few_us / time, *sources)

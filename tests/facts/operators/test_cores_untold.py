@@ -44,6 +44,7 @@ LONG_HEAD = f"{HEAD},Input Shapes"
 
 def _profile(tmp_path: Path, kernels: list[tuple[str, str, int, float, str]], steps: int = 3) -> Path:
     """Steps of these kernels: (type, core, blocks, microseconds, shapes)."""
+    tmp_path.mkdir(exist_ok=True)
     rows, at = [LONG_HEAD], 0.0
     for step in range(steps):
         for number, (kind, core, blocks, us, shapes) in enumerate(kernels):
@@ -73,6 +74,25 @@ def test_kinds_of_cores_that_do_not_fit_are_no_witness_of_each_other(tmp_path: P
     """Beside 20 cube cores there are no 48 vector cores: nobody knows how many of either there are."""
     facts = measure([_profile(tmp_path, [*VECTOR, (*WIDE[:2], 20, *WIDE[3:]), NARROW])], None, Options(jobs=1)).facts
     assert facts.number("operator_type.core_idle_share", Subject("operator_type", "MatMulV3")) is None
+
+
+COUNTERS = ",aic_mac_ratio,aiv_vec_ratio,aiv_mte2_ratio"
+
+
+def test_a_card_that_counts_its_vector_cores_has_at_least_as_many_cores_as_the_smallest_of_its_kind(
+    tmp_path: Path,
+) -> None:
+    """Two types are too few to tell the cores. With counters that only larger cards have, a product on 2 of them is a
+    finding, though others of its type use more; without these counters nobody knows."""
+    folder = _profile(tmp_path / "untold", [("SwiGlu", "AI_VECTOR_CORE", 48, 90.0, "4096,4096"), WIDE, *[NARROW] * 4])
+    assert "COMP086" not in {each.rule for each in advise([folder], load_rules(), Options(jobs=1)).findings}
+    table = folder / "kernel_details.csv"
+    head, *rows = table.read_text(encoding="utf-8").splitlines()
+    counted = [f"{row},{'0,0.4,0.3' if 'VECTOR' in row else '0.9,0,0'}" for row in rows]
+    table.write_text("\n".join([head + COUNTERS, *counted]) + "\n", encoding="utf-8")
+    found = {each.rule: each for each in advise([folder], load_rules(), Options(jobs=1)).findings}
+    assert "2 blocks on at least 20 cores" in found["COMP086"].message.en
+    assert found["COMP086"].subject.id == "MatMulV3"
 
 
 def test_kernels_that_only_start_and_stop_gain_nothing_by_more_cores(tmp_path: Path) -> None:
