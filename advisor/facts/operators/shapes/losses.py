@@ -7,7 +7,7 @@ from collections.abc import Iterable, Sequence
 import numpy as np
 
 from advisor.basics.arrays import Ints, Mask
-from advisor.facts.operators.kinds import dtypes, elements, is_conversion, is_loss, shapes
+from advisor.facts.operators.kinds import dtypes, elements, is_conversion, is_loss, is_relayout, shapes
 from advisor.facts.operators.shapes.work import FULL
 from advisor.sources.streams.kernels import Kernels, Signature
 
@@ -18,12 +18,15 @@ def loss_sizes(signatures: Iterable[Signature]) -> frozenset[int]:
 
 
 def is_of_loss(signature: Signature, sizes: frozenset[int]) -> bool:
-    """Whether it converts as many elements as a loss reads, to float32 or from it."""
+    """Whether it converts as many elements as a loss reads, to float32 or from it. A cast that is said to write the
+    type it reads is none: of one of the two something else is told, and its size is what is left."""
     if not sizes or not is_conversion(signature.type):
         return False
     into, out_of = dtypes(signature.input_dtypes), dtypes(signature.output_dtypes)
-    widened = bool(into and out_of) and (into[0] in FULL) != (out_of[0] in FULL)
-    return widened and _size(signature) in sizes
+    if not into or not out_of or _size(signature) not in sizes:
+        return False
+    misnamed = into == out_of and not is_relayout(signature.type)
+    return misnamed or (into[0] in FULL) != (out_of[0] in FULL)
 
 
 def beside_losses(kernels: Kernels, type_of: Ints, types: Sequence[str]) -> Mask:

@@ -26,6 +26,7 @@ LOSS = call("LogSoftmaxV2", "4096,128256", "FLOAT", "FLOAT")
         (call("Cast", "2,2048,128256", "DT_BF16", "FLOAT"), True),  # logits, before they are flattened
         (call("Cast", "4096,128256", "FLOAT", "DT_BF16"), True),  # their gradient
         (call("Cast", "4096,4096", "DT_BF16", "FLOAT"), False),  # of another size
+        (call("Cast", "4096,128256", "FLOAT", "FLOAT"), True),  # of two types one is told wrong
         (call("Cast", "4096,128256", "INT64", "INT32"), False),
         (call("Transpose", "4096,128256", "DT_BF16", "DT_BF16"), False),
         (call("Add", "4096,128256", "DT_BF16", "FLOAT"), False),
