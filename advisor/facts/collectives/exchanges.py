@@ -87,6 +87,9 @@ class Exchanges:
     """Of all these groups, where kernels tell every one of them."""
     world: int = 0
     """Ranks that took part, where the rank's files tell; else 0."""
+    repeats: Floats = field(default_factory=lambda: np.empty(0))
+    """For each of `names` how many operations of that name stand behind each that is kept: 1 where each has a name of
+    its own, about `scale` where few names are shared by all. Empty where all are kept."""
 
     def __setstate__(self, state: dict[str, Any]) -> None:
         """As another process sent it."""
@@ -107,6 +110,13 @@ class Exchanges:
             for place, count in enumerate(counts)
             if count
         }
+
+    @cached_property
+    def own_parts(self) -> dict[str, float]:
+        """Name -> the part that its own operations have in what `scale` times its kept ones take; those of 1 left
+        out."""
+        parts = zip(self.names, (self.repeats / self.scale).tolist(), strict=False)
+        return {name: part for name, part in parts if part != 1}
 
     def of(self, group: str, kind: str) -> Ints:
         """Places of the operations of one group and kind."""
@@ -221,7 +231,7 @@ def _reduce(rank: Rank) -> Exchanges | None:
     while len(frame) / scale > MOST_OPERATIONS:
         scale *= 2
     keep = ordinal % scale == 0
-    used, kept_name = np.unique(name_index[keep], return_inverse=True)
+    used, kept_name, kept_count = np.unique(name_index[keep], return_inverse=True, return_counts=True)
     wait, idle = _floats(frame, "wait_us"), _floats(frame, "idle_us")
     booked = np.where(np.isfinite(wait) | np.isfinite(idle), np.nan_to_num(wait) + np.nan_to_num(idle), np.nan)
     reduced = _floats(frame, "reduce_us")
@@ -234,6 +244,7 @@ def _reduce(rank: Rank) -> Exchanges | None:
         _shared(transport[keep].tolist()), packet[keep], _early(frame)[keep], of_kernels,
         frozenset(member for name in groups for member in rank.groups[name]) if of_kernels and all(groups)
         else frozenset(), int(rank.info.get("world_size") or rank.info.get("rank_size") or 0),
+        np.bincount(name_index)[used] / kept_count if scale > 1 else np.empty(0),
     )  # fmt: skip
 
 

@@ -16,6 +16,7 @@ from advisor.facts.base import Run, computed
 from advisor.facts.collectives.exchanges import EXCHANGES, POINT_TO_POINT, Exchanges, kind_of
 from advisor.facts.collectives.joints import Joint, join
 from advisor.facts.collectives.parallelism import Partition, partition
+from advisor.facts.device.forward import communicator
 from advisor.facts.step.steps import steady, stepped_courses
 from advisor.sources.coded import Coded
 
@@ -191,7 +192,7 @@ def exposures(run: Run) -> dict[int, Exposure]:
         total = float(np.nanmean(exposed)) if exposed is not None else None
         pure = parts.of(rank)
         if rank in alone.us and (pure or rank not in exchanges):
-            found[rank] = _measured(alone, rank, pure, total, layout.ring, parts.joining)
+            found[rank] = _measured(alone, rank, pure, total, layout.ring, parts.joining, exchanges.get(rank))
             if not found[rank].told:  # what is waiting in it, the collectives' own sums tell better than no name
                 found[rank] = replace(_estimated(pure, total, _receiving(run, rank), parts.joining), told=False)
         else:
@@ -261,48 +262,61 @@ def exposed_of(
             names[name] += us
     found = []
     for rank, numbers in inside.items():
-        alone, names = measured[rank], pure[numbers]
+        alone, names, parts = measured[rank], pure[numbers], run.each(EXCHANGES)[rank].own_parts
         if alone.keys() & names.keys():
-            found.append(sum(min(alone.get(name, 0.0), np.inf if waiting else us) for name, us in names.items()))
+            told = ((alone.get(name, 0.0), us, parts.get(name, 1.0)) for name, us in names.items())
+            found.append(sum((us if waiting else min(us, moving * part)) / part for us, moving, part in told))
     return float(np.median(found)) if found else None
 
 
 def _measured(
-    exposed: _Alone, rank: int, pure: Pure, total: float | None, ring: str = "", joining: Collection[str] = ()
+    exposed: _Alone,
+    rank: int,
+    pure: Pure,
+    total: float | None,
+    ring: str = "",
+    joining: Collection[str] = (),
+    ex: Exchanges | None = None,
 ) -> Exposure:
     """From the intervals of kernels and collectives: how much of each collective nothing hides. Either may name one by
     its path in the graph; where they share no name at all, whose exposure it is stays untold. Waiting in those that are
-    `joining` stages is bubble, as in what these receive."""
-    result = Exposure()
-    transfer, wait, unnamed, named = result.transfer, 0.0, False, False
+    `joining` stages is bubble, as in what these receive. Where only some of the collectives of `ex` are kept, the
+    others of their communicator are exposed as they are."""
+    parts, scale = (ex.own_parts, ex.scale) if ex else ({}, 1)
+    spent: dict[tuple[str, str], dict[tuple[str, str], float]] = defaultdict(lambda: defaultdict(float))
+    unnamed: dict[tuple[str, str], float] = defaultdict(float)
     labels: dict[str, str] | None = None
-    between = [kind in POINT_TO_POINT for kind in exposed.kinds.told]
     code, us = exposed.us[rank]
+    kinds: Sequence[str] = exposed.kinds.told
     for number, kind, alone in zip(code.tolist(), exposed.kinds.codes[code].tolist(), us.tolist(), strict=True):
         own = exposed.names[number]
+        like = kinds[kind], communicator(own) if scale > 1 else ""
         known = pure.get(own)
         if known is None:
             labels = {_label(name): name for name in pure} if labels is None else labels
             own = labels.get(exposed.labels[number], "")
             known = pure.get(own)
-        if known is not None:
-            named = True
-            role, shortest, _ = known
-            transfer[role] += min(alone, shortest)
-            if own in joining:
-                result.bubble += max(alone - shortest, 0.0)
-            else:
-                wait += max(alone - shortest, 0.0)
-        elif between[kind]:
-            if ring:
-                transfer[ring] += alone
-            else:
-                result.bubble += alone
-        else:
-            unnamed = True
-            transfer[UNRECORDED] += alone
-    result.wait = wait
-    result.told = not pure or named or not unnamed
+        if known is None:
+            unnamed[like] += alone
+            continue
+        role, shortest, _ = known
+        shortest = min(alone, shortest * parts.get(own, 1.0))
+        spent[like]["transfer", role] += shortest
+        spent[like]["bubble" if own in joining else "wait", ""] += alone - shortest
+    result = Exposure(told=not pure or bool(spent) or not unnamed)
+    waiting = dict.fromkeys(("wait", "bubble"), 0.0)
+    for like in {**spent, **unnamed}:
+        named, left = sum(spent[like].values()), unnamed[like]
+        more = left / named if named and scale > 1 else 0.0
+        for (what, role), each in spent[like].items():
+            (result.transfer if role else waiting)[role or what] += each * (1 + more)
+        left -= more * named
+        between = like[0] in POINT_TO_POINT
+        if between and not ring:
+            waiting["bubble"] += left
+        elif left > 0:
+            result.transfer[ring if between else UNRECORDED] += left
+    result.wait, result.bubble = waiting["wait"], waiting["bubble"]
     if total is not None:
         result.bubble = min(result.bubble, total)
     return result

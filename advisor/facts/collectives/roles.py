@@ -141,10 +141,11 @@ def hidden_by_computing(exchanges: Mapping[int, Exchanges], courses: Mapping[int
         alone: dict[str, float] = defaultdict(float)
         for name, us in courses[rank].exposed_in(courses[rank].steps).items():
             alone[name.rpartition("/")[2]] += us
+        lasting = ex.elapsed_us * ex.repeats[ex.name] if ex.scale > 1 else ex.elapsed_us
         for index, group in enumerate(ex.groups):
             mine = ex.group == index
             names = {ex.names[place].rpartition("/")[2] for place in np.unique(ex.name[mine]).tolist()}
-            lasts = float(ex.elapsed_us[mine].sum()) * ex.scale / max(len(ex.steps), 1)
+            lasts = float(lasting[mine].sum()) / max(len(ex.steps), 1)  # of these names, as what is exposed of them
             if lasts > 0 and any(name in alone for name in names):
                 found[group].append(1 - sum(alone.get(name, 0.0) for name in names) / lasts)
     return {group: float(np.median(parts)) for group, parts in found.items()}

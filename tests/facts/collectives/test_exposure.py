@@ -39,6 +39,20 @@ def test_waiting_is_told_where_kernels_have_no_names(tmp_path):
     assert nameless == pytest.approx(named, rel=0.3)
 
 
+def test_what_is_exposed_is_told_alike_of_a_part_of_many_collectives(tmp_path, monkeypatch):
+    """Of more collectives than are kept every second is looked at; kernels name all of them. Where each has
+    a name of its own, those that are not kept wait and move data as those of their communicator do."""
+    layers = replace(SMALL, data=2, tensor=2, layers=4, buckets=4, faults=(Fault("slow_compute", 2, 0.4),))
+    facts_of(layers, tmp_path)
+    shares = [f"communication.exposed_{part}_share" for part in ("wait", "transfer", "unknown")]
+    whole = measure([tmp_path], None, Options(jobs=1)).facts
+    monkeypatch.setattr("advisor.facts.collectives.exchanges.MOST_OPERATIONS", 60)
+    part = measure([tmp_path], None, Options(jobs=1)).facts
+    told, left = ([each.number(name, RUN) or 0.0 for name in shares] for each in (whole, part))
+    assert told[0] > 0.1
+    assert left == pytest.approx(told, abs=0.02)
+
+
 def test_exposed_time_of_the_whole_recording_is_none_of_a_step(tmp_path):
     """Kernels without steps, beside a table that has them: what nothing hides is told by the collectives' own table."""
     facts, _ = facts_of(replace(SMALL, faults=(Fault("slow_compute", 2, 0.4),)), tmp_path)
