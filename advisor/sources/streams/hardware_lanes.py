@@ -16,8 +16,16 @@ import numpy as np
 from advisor.basics.arrays import Ints, Mask
 from advisor.basics.intervals import union
 from advisor.sources.reference import nothing
-from advisor.sources.streams.tasks import orders_streams
-from advisor.sources.streams.trace_events import Cut, Event, descriptions, nanoseconds, stream
+from advisor.sources.streams.kernels import told_again
+from advisor.sources.streams.tasks import core_of, orders_streams
+from advisor.sources.streams.trace_events import (
+    Cut,
+    TaskEvent,
+    decode_tasks,
+    descriptions,
+    nanoseconds,
+    stream_as,
+)
 from advisor.tables import LARGEST
 
 HARDWARE = "Ascend Hardware"
@@ -84,13 +92,19 @@ def devices_in(path: Path) -> set[int]:
 
 @dataclass(frozen=True)
 class Tasks:
-    """The device's tasks and collectives, nanoseconds; `name` are indices into `names`, `talks` tells collectives."""
+    """The device's tasks and collectives, nanoseconds; `name`, `core` and `stream` are indices into the lists of the
+    same name in the plural, `talks` tells collectives."""
 
     start: Ints
     end: Ints
     name: Ints
+    core: Ints
+    stream: Ints
     talks: Mask
     names: list[str]
+    cores: list[str]
+    """Where tasks ran; empty where it is not told."""
+    streams: list[str]
 
     @property
     def lanes(self) -> tuple[Lane, Lane]:
@@ -104,10 +118,10 @@ class Tasks:
 
 class _Gathered:
     def __init__(self) -> None:
-        self.parts: list[tuple[Ints, Ints, Ints, Mask]] = []
-        self.index: dict[str, int] = {}
+        self.parts: list[tuple[Ints, Ints, Ints, Ints, Ints, Mask]] = []
+        self.names, self.cores, self.streams = dict[str, int](), dict[str, int](), dict[str, int]()
 
-    def add(self, events: Sequence[Event], pids: Mapping[int | str, bool]) -> None:
+    def add(self, events: Sequence[TaskEvent], pids: Mapping[int | str, bool]) -> None:
         """Takes the device's tasks, and of the processes of collectives (`pids` tells which) the collectives
         themselves."""
         mine = [
@@ -118,27 +132,37 @@ class _Gathered:
         duration = np.array([event.dur for event in mine], np.float64)
         start = nanoseconds([event.ts for event in mine]) if mine else np.zeros(0, np.int64)
         usable = (duration > 0) & (duration < LARGEST) & (start >= 0)
-        names = [event.name for event in compress(mine, usable.tolist())]
-        begin = start[usable]
-        end = begin + np.rint(duration[usable] * 1000).astype(np.int64)
-        code = np.array([self.index.setdefault(name, len(self.index)) for name in names], np.int64)
-        self.parts.append((begin, end, code, np.array([*map(is_collective, names)], bool)))
+        mine = [*compress(mine, usable.tolist())]
+        names, begin = [event.name for event in mine], start[usable]
+        self.parts.append((
+            begin, begin + np.rint(duration[usable] * 1000).astype(np.int64), _codes(self.names, names),
+            _codes(self.cores, [core_of(str(event.args.core)) if event.args else "" for event in mine]),
+            _codes(self.streams, [str(event.tid) for event in mine]), np.array([*map(is_collective, names)], bool),
+        ))  # fmt: skip
 
     def joined(self) -> Tasks:
-        """All of them in order of start."""
-        nothing_yet = (np.zeros(0, np.int64),) * 3 + (np.zeros(0, bool),)
-        start, end, name, talks = (np.concatenate(each) for each in zip(*(self.parts or [nothing_yet]), strict=True))
-        order = np.argsort(start, kind="stable")
-        return Tasks(start[order], end[order], name[order], talks[order], list(self.index))
+        """All of them in order of start, each once: a device starts a task once, however often the file tells of it."""
+        if not self.parts:
+            self.add([], {})
+        columns = [np.concatenate(each) for each in zip(*self.parts, strict=True)]
+        order = np.argsort(columns[0], kind="stable")
+        again = told_again(*(columns[at][order] for at in (0, 1, 2, 4)))
+        start, end, name, core, stream, talks = (column[order[~again]] for column in columns)
+        return Tasks(start, end, name, core, stream, talks, list(self.names), list(self.cores), list(self.streams))
+
+
+def _codes(index: dict[str, int], texts: Sequence[str]) -> Ints:
+    """The place of each text in the index, which takes up those that are new."""
+    return np.array([index.setdefault(text, len(index)) for text in texts], np.int64)
 
 
 def hardware_tasks(paths: Sequence[Path], device: int | None = None) -> Tasks:
     """The device's tasks, and the collectives that are drawn apart from them; of one device where several are told."""
     pids: dict[int | str, bool] = {}
-    gathered, waiting = _Gathered(), list[Event]()
+    gathered, waiting = _Gathered(), list[TaskEvent]()
     for path in paths:
         try:
-            for events, block in stream(path, nothing):  # the first pass told what is wrong with it
+            for events, block in stream_as(decode_tasks, path, nothing):  # the first pass told what is wrong with it
                 pids |= {
                     one.pid: title in COLLECTIVES for one in descriptions(block)
                     if one.ph == "M" and one.name == "process_name"
