@@ -6,6 +6,8 @@ them, so that what needs these stays untold.
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 
 from advisor.basics.arrays import Ints
@@ -14,8 +16,9 @@ from advisor.facts.device.kernel_time import Timeline, exchanging, timeline_of
 from advisor.facts.recording.counts import type_in_name
 from advisor.facts.recording.limits import section
 from advisor.facts.recording.tasks_alone import tasks_alone
-from advisor.facts.recording.windows import Windows
+from advisor.facts.recording.windows import Placed, Windows
 from advisor.facts.step.from_kernels import reduce as reduce_steps
+from advisor.model import Source
 from advisor.sources.base import Rank
 from advisor.sources.streams.hardware_lanes import Tasks
 from advisor.sources.streams.kernel_blocks import SHARES
@@ -33,6 +36,13 @@ def work_of(rank: Rank) -> Timeline | None:
     return rank.once(work_of, lambda: _drawn(rank))
 
 
+def work_source(rank: Rank, *columns: str, steps: tuple[str, ...] = ()) -> Source:
+    """Where `work_of` was read: these columns of a table of kernels, or what a timeline has for them."""
+    if rank.has("kernels"):
+        return rank.source("kernels", *columns, steps=steps)
+    return rank.source("trace", "name", "start_us", "duration_us", steps=steps)
+
+
 def _drawn(rank: Rank) -> Timeline | None:
     trace = load_trace(rank)
     if trace is None or not trace.hardware:
@@ -46,9 +56,15 @@ def _drawn(rank: Rank) -> Timeline | None:
     names, first, last = told
     step = np.searchsorted(first, tasks.start, side="right") - 1
     inside = (step >= 0) & (tasks.start < last[step])
-    kernels, windows = _as_kernels(tasks).within(inside), Windows(names, first, last, step[inside])
-    whole = alone is None or alone.steady.idle_told
-    return Timeline(kernels, exchanging(kernels), windows, whole) if len(kernels) else None
+    windows = Windows(names, first, last, step[inside])
+    kernels = replace(_as_kernels(tasks).within(inside), step=windows.of, steps=list(names))
+    if not len(kernels):
+        return None
+    if alone is not None:
+        placed = Placed(windows, inside, "", alone.steady, alone.set_up_ns)
+        return Timeline(kernels, exchanging(kernels), windows, alone.steady.idle_told, placed=placed)
+    marks = "trace" if trace.steps else "iterations" if trace.iterations else ""
+    return Timeline(kernels, exchanging(kernels), windows, placed=Placed(windows, inside, marks))
 
 
 def _steps(rank: Rank) -> tuple[tuple[str, ...], Ints, Ints] | None:

@@ -10,7 +10,7 @@ import numpy as np
 
 from advisor.basics.arrays import Floats, Ints, Mask
 from advisor.facts.base import Reduction
-from advisor.facts.device.drawn import work_of
+from advisor.facts.device.drawn import work_of, work_source
 from advisor.facts.device.kernel_time import Sweep, Timeline, alone_us, only_us, sums, sweep
 from advisor.facts.operators.attention import between_products
 from advisor.facts.operators.kinds import (
@@ -195,7 +195,7 @@ def reduce(rank: Rank) -> Operators | None:
         small,
         any(is_fused_update(by.types[t]) for t in updating),
         ", ".join(by.types[t] for t in longest[:3]),
-        (_source(rank, timeline.windows.names),),
+        (work_source(rank, "type", "duration_us", steps=timeline.windows.names),),
         any(s.input_shapes for s in kernels.signatures),
         dynamic_share(kernels, main),
         *changing_operators(kernels, main),
@@ -209,11 +209,6 @@ def reduce(rank: Rank) -> Operators | None:
         if summing.any()
         else None,
     )
-
-
-def _source(rank: Rank, steps: tuple[str, ...]) -> Source:
-    table, column = ("kernels", "type") if rank.has("kernels") else ("trace", "name")
-    return rank.source(table, column, "duration_us", steps=steps)
 
 
 def _alone(timeline: Timeline, segments: Sweep) -> Floats:

@@ -8,7 +8,9 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from functools import lru_cache
 from itertools import compress
+from operator import attrgetter
 from pathlib import Path
 
 import numpy as np
@@ -19,6 +21,7 @@ from advisor.sources.reference import nothing
 from advisor.sources.streams.kernels import told_again
 from advisor.sources.streams.tasks import core_of, orders_streams
 from advisor.sources.streams.trace_events import (
+    NAMES_PROCESS,
     Cut,
     TaskEvent,
     decode_tasks,
@@ -41,6 +44,8 @@ _BLOCK = 1 << 24
 
 Lane = tuple[Ints, Ints]
 
+_PID = attrgetter("pid")
+
 _COMMUNICATION = re.compile(r"^(hcom_|hccl|(all|reduce|broad|send|receive|batch)\w*__)", re.IGNORECASE)
 _NO_WORK = re.compile(
     r"^(event|notify|profiling|model_|capture|label|stream_|placeholder|nop|flip|cmo|mem_?(wait|write)|"
@@ -52,11 +57,13 @@ _STEP_TRACE = re.compile(r"^(Iteration \d+|FP_BP Time \d+|Iteration Refresh \d+|
 """What msprof draws above the tasks where a graph counts its iterations: spans of other tasks, and none of its own."""
 
 
+@lru_cache(1 << 14)
 def is_collective(name: str) -> bool:
     """Whether what a process of collectives holds is one of them, not a task inside."""
     return _COMMUNICATION.match(name) is not None
 
 
+@lru_cache(1 << 14)
 def _works(name: str) -> bool:
     return not (_NO_WORK.match(name) or orders_streams(name) or _STEP_TRACE.match(name))
 
@@ -124,10 +131,11 @@ class _Gathered:
     def add(self, events: Sequence[TaskEvent], pids: Mapping[int | str, bool]) -> None:
         """Takes the device's tasks, and of the processes of collectives (`pids` tells which) the collectives
         themselves."""
+        apart = [*map(pids.get, map(_PID, events))]  # there are a million events, and most are the host's
         mine = [
-            event for event in events
-            if event.ph == "X" and (apart := pids.get(event.pid)) is not None
-            and (is_collective(event.name) if apart else _works(event.name))
+            event for event, collectives in zip(events, apart, strict=True)
+            if collectives is not None and event.ph == "X"
+            and (is_collective(event.name) if collectives else _works(event.name))
         ]  # fmt: skip
         duration = np.array([event.dur for event in mine], np.float64)
         start = nanoseconds([event.ts for event in mine]) if mine else np.zeros(0, np.int64)
@@ -164,7 +172,7 @@ def hardware_tasks(paths: Sequence[Path], device: int | None = None) -> Tasks:
         try:
             for events, block in stream_as(decode_tasks, path, nothing):  # the first pass told what is wrong with it
                 pids |= {
-                    one.pid: title in COLLECTIVES for one in descriptions(block)
+                    one.pid: title in COLLECTIVES for one in descriptions(block, (NAMES_PROCESS,))
                     if one.ph == "M" and one.name == "process_name"
                     and (title := one.args.get("name")) in (HARDWARE, *COLLECTIVES)
                     and device in (None, device_of(one.pid))

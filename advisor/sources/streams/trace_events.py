@@ -86,7 +86,9 @@ ITERATION = b'"Iteration Time('
 """Stands in the arguments of the span that msprof draws for an execution of a graph, before its unit."""
 ELEMENTS = b'"data_type"'
 """Stands in the arguments of a collective beside the number of its elements."""
-_WORDS = (b'"process_name"', f'"{CLOCK}"'.encode(), ITERATION)
+NAMES_PROCESS = b'"process_name"'
+"""Stands in the event that gives a process its title."""
+_WORDS = (NAMES_PROCESS, f'"{CLOCK}"'.encode(), ITERATION)
 _AROUND = 1000
 """Bytes before and after one of these words within which its event lies."""
 _FLAT = re.compile(rb"\{[^{}]*(?:\{[^{}]*\})?[^{}]*\}")

@@ -8,9 +8,12 @@ from typing import Any
 
 import pytest
 
+from advisor.api import advise
 from advisor.facts.base import FactSet
-from advisor.model import RUN, Subject
+from advisor.model import RUN, Severity, Subject
 from advisor.pipeline import Options, measure
+from benchmarks.simulator import Scenario, simulate, write_profile
+from benchmarks.simulator.scenario import Fault
 
 STEPS, STEP_US, ORIGIN_US = 4, 10_000, 1_700_000_000_000_000
 WORK = (
@@ -117,3 +120,62 @@ def test_what_was_set_up_is_no_operator_of_the_recording(tmp_path: Path) -> None
     ]  # fmt: skip
     facts = _measured(tmp_path / "alone", events)
     assert [subject.id for subject in facts.of("operator_type.time_us")] == ["add_kernel"]
+
+
+def test_a_timeline_alone_tells_between_which_operators_its_device_idles(tmp_path: Path) -> None:
+    """Where the device waits, and that Python collects garbage meanwhile, is told as beside a table of kernels."""
+    events = _events()
+    events += [
+        {"ph": "X", "name": "gc", "pid": 1, "tid": 1, "ts": f"{ORIGIN_US + step * STEP_US + 7600}.000", "dur": 1900}
+        for step in range(STEPS)
+    ]
+    events = [each for each in events if each["pid"] != 5]
+    names = ["timeline.longest_gap_before", "timeline.longest_gap_after", "timeline.gap_owner", "timeline.gc_us"]
+    (tmp_path / "trace_view.json").write_text(json.dumps(events))
+    facts = measure([tmp_path], names, Options(jobs=1)).facts
+    assert [facts.value(name, RUN) for name in names] == [WORK[2][0], WORK[0][0], "gc", 1900]
+
+
+def _alone(folder: Path) -> Path:
+    """The same recording without all that lies beside its timelines."""
+    for path in list(folder.rglob("*")):
+        if path.is_file() and path.name != "trace_view.json":
+            path.unlink()
+    return folder
+
+
+def _found(folder: Path) -> dict[tuple[str, str, Severity], float | None]:
+    """(rule, subject, severity) -> microseconds per step that its repair gives."""
+    return {
+        (each.rule, each.subject.id, each.severity): each.saving.us_per_step if each.saving else None
+        for each in advise(folder).findings
+    }
+
+
+@pytest.mark.parametrize(
+    "sick",
+    [
+        Scenario(data=1, pipeline=2, micro_batches=4, faults=(Fault("stage_imbalance", 1, 1.0),)),
+        Scenario(data=4, faults=(Fault("slow_compute", 2),)),
+    ],
+    ids=["stage", "rank"],
+)
+def test_timelines_alone_accuse_whom_the_tables_beside_them_accuse(tmp_path: Path, sick: Scenario) -> None:
+    """How fast kernels are, and which collective waits for which, stands in the timelines: the same findings, as grave
+    and as large."""
+    write_profile(simulate(sick), tmp_path, trace=True)
+    whole, alone = _found(tmp_path), _found(_alone(tmp_path))
+    assert alone.keys() == whole.keys()
+    saved = {finding: us for finding, us in whole.items() if us}
+    assert saved and all(alone[finding] == pytest.approx(us, rel=0.02) for finding, us in saved.items())
+
+
+def test_the_wait_before_a_step_counts_once(tmp_path: Path) -> None:
+    """Links from launches to kernels tell it in the steps of a timeline already; that its kernels tell it, too, makes
+    no step longer."""
+    write_profile(
+        simulate(Scenario(data=2, framework="pytorch", faults=(Fault("slow_storage"),))), tmp_path, trace=True
+    )
+    whole = measure([tmp_path], ["step.time_us"], Options(jobs=1)).facts.number("step.time_us", RUN)
+    alone = measure([_alone(tmp_path)], ["step.time_us"], Options(jobs=1)).facts.number("step.time_us", RUN)
+    assert alone == pytest.approx(whole, rel=0.01)
