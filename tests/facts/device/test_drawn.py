@@ -179,3 +179,13 @@ def test_the_wait_before_a_step_counts_once(tmp_path: Path) -> None:
     whole = measure([tmp_path], ["step.time_us"], Options(jobs=1)).facts.number("step.time_us", RUN)
     alone = measure([_alone(tmp_path)], ["step.time_us"], Options(jobs=1)).facts.number("step.time_us", RUN)
     assert alone == pytest.approx(whole, rel=0.01)
+
+
+def test_a_slow_card_with_a_timeline_alone_beside_tables_has_no_other_work(tmp_path: Path) -> None:
+    """Kernels without shapes are like none whose shapes are told: that is no reason to say that it computes more."""
+    sick = Scenario(data=4, layers=2, steps=4, faults=(Fault("slow_compute", 1),))
+    output = write_profile(simulate(sick), tmp_path, trace=True)[1] / "ASCEND_PROFILER_OUTPUT"
+    for path in output.glob("*.csv"):
+        if path.name.startswith(("kernel_details", "op_statistic")):
+            path.unlink()
+    assert next(each.subject.id for each in advise(tmp_path).findings if each.rule == "CLUS010") == "1"
