@@ -428,7 +428,7 @@ FAMILIES = (
         KINDS,
         measure,
         COURSE.by(reduce_course),
-        ("kernels",),
+        ("kernels", "trace"),
         uses=(STEPS, EXCHANGES),
         after=("parallelism",),
     ),

@@ -12,7 +12,7 @@ import numpy as np
 from advisor.basics.arrays import Floats
 from advisor.basics.intervals import intersect, measure, union
 from advisor.facts.base import FactSet, Family, Reduction, Run, fact, kind
-from advisor.facts.device.kernel_time import timeline_of
+from advisor.facts.device.drawn import work_of, work_source
 from advisor.facts.recording.sums import aicpu_of
 from advisor.knowledge.measuring import limit
 from advisor.model import RUN, Fact, Source, Subject
@@ -86,7 +86,7 @@ def _fetches(name: str) -> bool:
 
 
 def _from_kernels(rank: Rank) -> GetNext | None:
-    timeline = timeline_of(rank)
+    timeline = work_of(rank)
     if timeline is None:
         return None
     kernels = timeline.kernels
@@ -105,7 +105,7 @@ def _from_kernels(rank: Rank) -> GetNext | None:
     if total and compute.any():
         overlap = measure(intersect(mine, union(kernels.start[compute], kernels.end[compute]))) / total
         alone = total * (1 - overlap) / 1000
-    source = rank.source("kernels", "name", "duration_us")
+    source = work_source(rank, "name", "duration_us")
     starts, ends = np.sort(kernels.start[own]) / 1e3, np.sort(kernels.end[own]) / 1e3
     return GetNext(
         int(own.sum()), float(np.median(kernels.duration[own])), overlap, (source,), alone, starts, ends
@@ -173,6 +173,11 @@ def measure_getnext(run: Run, facts: FactSet) -> Iterator[Fact]:
 
 FAMILIES = (
     Family(
-        "getnext", KINDS, measure_getnext, GET_NEXT.by(reduce), ("kernels", "aicpu", "data_queue"), after=("steps",)
+        "getnext",
+        KINDS,
+        measure_getnext,
+        GET_NEXT.by(reduce),
+        ("kernels", "aicpu", "data_queue", "trace"),
+        after=("steps",),
     ),
 )

@@ -14,9 +14,10 @@ from advisor.basics.arrays import Floats, Ints, Mask
 from advisor.basics.intervals import Intervals, complement, measure, subtract, union
 from advisor.facts.base import Reduction
 from advisor.facts.device.chain import MOST_EXCHANGES, RELEASE_NS, Chain, chain_of
+from advisor.facts.device.drawn import work_of, work_source
 from advisor.facts.device.forward import gradients, in_forward, rounds
 from advisor.facts.device.hops import Hops
-from advisor.facts.device.kernel_time import Timeline, timeline_of
+from advisor.facts.device.kernel_time import Timeline
 from advisor.facts.device.speeds import expected, speeds
 from advisor.facts.device.waiting import owned
 from advisor.facts.operators.kinds import is_fused_exchange, is_over_cache
@@ -116,7 +117,14 @@ class Course:
         ])  # fmt: skip
 
 
-COURSE = Reduction("replay", Course)
+def _alike(found: dict[int, Course]) -> dict[int, Course]:
+    """Without those that timelines alone tell, where tables tell others: kernels of which nobody knows the shapes are
+    like none whose shapes are told."""
+    tables = {rank: course for rank, course in found.items() if any(each.table != "trace" for each in course.sources)}
+    return tables or found
+
+
+COURSE = Reduction("replay", Course, settle=_alike)
 
 
 class _Phases(NamedTuple):
@@ -136,7 +144,7 @@ class _Phases(NamedTuple):
 
 def reduce_course(rank: Rank) -> Course | None:
     """The course from kernel_details.csv; None where it holds no kernel with a start."""
-    timeline = timeline_of(rank)
+    timeline = work_of(rank)
     if timeline is None or not len(timeline.kernels):
         return None
     kernels, communication = timeline.kernels, timeline.communication
@@ -175,7 +183,7 @@ def reduce_course(rank: Rank) -> Course | None:
         speed=usual,
         exposed_by_name=tuple(each.by_name for each in phases) if timeline.whole else (),
         chain=chain,
-        sources=(rank.source("kernels", "duration_us", "start_ns", "step", steps=steps),),
+        sources=(work_source(rank, "duration_us", "start_ns", "step", steps=steps),),
         expected_us=expected_us,
         measured_us=measured_us,
         complete=not is_cut(rank, kernels),

@@ -14,7 +14,8 @@ import numpy as np
 from advisor.basics.arrays import Floats, Ints
 from advisor.basics.numbering import numbered
 from advisor.facts.base import FactSet, Family, Reduction, Run, fact, kind
-from advisor.facts.device.kernel_time import Timeline, busy, idle_stretches, sums, timeline_of
+from advisor.facts.device.drawn import work_of, work_source
+from advisor.facts.device.kernel_time import Timeline, busy, idle_stretches, sums
 from advisor.facts.operators.coverage import scale
 from advisor.facts.recording.counts import UNTYPED, types_of
 from advisor.facts.recording.limits import section
@@ -79,7 +80,7 @@ PLACES = Reduction("idle_places", Places)
 
 def reduce(rank: Rank) -> Places | None:
     """None without kernels, where rows are missing between them, or where nothing is idle."""
-    timeline = timeline_of(rank)
+    timeline = work_of(rank)
     if timeline is None or not timeline.whole or not (timeline.kernels.start >= 0).any():
         return None
     windows = timeline.windows
@@ -108,7 +109,7 @@ def reduce(rank: Rank) -> Places | None:
     return Places(
         float(length.sum()), longest, windows.names, recurring, sums(step[here], here[here], len(windows.names)), meets,
         names[top // len(names)], names[top % len(names)], part, 0 if passes is None else len(passes[0]),
-        (rank.source("kernels", "start_ns", "duration_us", "type"),),
+        (work_source(rank, "start_ns", "duration_us", "type"),),
     )  # fmt: skip
 
 
@@ -219,4 +220,4 @@ def _happened_once(us: Floats) -> bool:
     return len(told) > 1 and bool(told.max() > section("idle_places")["one_step"] * told.sum())
 
 
-FAMILIES = (Family("idle_places", KINDS, measure, PLACES.by(reduce), ("kernels",), uses=(STEPS,)),)
+FAMILIES = (Family("idle_places", KINDS, measure, PLACES.by(reduce), ("kernels", "trace"), uses=(STEPS,)),)

@@ -66,6 +66,16 @@ def is_communication(signature: Signature, name: str = "") -> bool:
     return bool(_COMMUNICATION_NAME.match(signature.type or name))
 
 
+def exchanging(kernels: Kernels) -> Mask:
+    """Which kernels are collectives or point-to-point operations."""
+    kinds = np.array([is_communication(s) for s in kernels.signatures], bool)
+    found: Mask = kinds[kernels.signature] | kernels.named(is_collective)
+    bare = np.array([not s.core and not s.type for s in kernels.signatures], bool)[kernels.signature]
+    if bare.any():
+        found |= bare & kernels.named(lambda name: _COMMUNICATION_NAME.match(name) is not None)
+    return found
+
+
 def sums(index: Ints, values: Floats | None, size: int) -> Floats:
     """Per place 0 … size − 1 the sum of the values there, or their number where there are no values."""
     return np.bincount(index, values, size).astype(np.float64)
@@ -113,11 +123,7 @@ def _place(rank: Rank) -> Timeline | None:
     kernels = load_kernels(rank)
     if kernels is None:
         return None
-    kinds = np.array([is_communication(s) for s in kernels.signatures])
-    communication = kinds[kernels.signature] | kernels.named(is_collective)
-    bare = np.array([not s.core and not s.type for s in kernels.signatures])[kernels.signature]
-    if bare.any():
-        communication |= bare & kernels.named(lambda name: _COMMUNICATION_NAME.match(name) is not None)
+    communication = exchanging(kernels)
     held = 0.0 if is_cut(rank, kernels) else held_computing(rank, kernels, communication)
     counted, complete = held == np.inf, are_all(rank, kernels, communication)
     timed = _are_timed(kernels)

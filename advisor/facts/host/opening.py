@@ -15,7 +15,7 @@ import numpy as np
 
 from advisor.basics.intervals import covered_in, union
 from advisor.facts.base import FactSet, Family, Reduction, Run, fact, kind
-from advisor.facts.device.kernel_time import timeline_of
+from advisor.facts.device.drawn import work_of
 from advisor.facts.host.owners import COVERS, LOADER
 from advisor.model import RUN, Fact, Source, Subject
 from advisor.sources.base import Rank
@@ -37,7 +37,7 @@ OPENING = Reduction("opening", Opening)
 def reduce(rank: Rank) -> Opening | None:
     """None where there are several steps, where the host runs ahead of its device, or where something else than the
     loader has most of the time before the first kernel."""
-    timeline = timeline_of(rank)
+    timeline = work_of(rank)
     if timeline is None or not timeline.whole or len(timeline.windows.names) != 1:
         return None
     trace = load_trace(rank)

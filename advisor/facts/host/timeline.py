@@ -17,7 +17,8 @@ from advisor.facts.cluster.peers import held_by_most
 from advisor.facts.collectives.exchanges import EXCHANGES
 from advisor.facts.data.loading import DATA_PIPELINE
 from advisor.facts.device.clock import clock_of, felt_drop
-from advisor.facts.device.kernel_time import Timeline, busy, idle_stretches, sums, timeline_of
+from advisor.facts.device.drawn import work_of, work_source
+from advisor.facts.device.kernel_time import Timeline, busy, idle_stretches, sums
 from advisor.facts.host.functions import GC, Function, function_facts, functions_of, owner_facts, shares_of
 from advisor.facts.host.functions import KINDS as FUNCTION_KINDS
 from advisor.facts.host.graph_calls import own_code_us
@@ -283,7 +284,7 @@ IDLE = Reduction("timeline", Idle)
 def reduce(rank: Rank) -> Idle | None:
     """Idle stretches of the device: by its kernels, else by what the timeline draws of it; None where rows are missing
     between kernels."""
-    timeline = timeline_of(rank)
+    timeline = work_of(rank)
     if timeline is None:
         return _from_lanes(rank)
     if not timeline.whole or not (timeline.kernels.start >= 0).any():
@@ -316,7 +317,7 @@ def reduce(rank: Rank) -> Idle | None:
         None if waits is None else waits.us,
         None if trace is None else own_code_us(trace, start, end, step, steps),
         None if trace is None else clock_of(trace, running),
-        (rank.source("kernels", "start_ns", "duration_us", steps=windows.names),),
+        (work_source(rank, "start_ns", "duration_us", steps=windows.names),),
         None if trace is None else felt_drop(trace, timeline),
         None if trace is None else synchronised_us(trace, start, end, step, steps, LONG_US),
         None if waits is None else waits.within_us,

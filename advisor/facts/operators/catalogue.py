@@ -7,6 +7,7 @@ from advisor.facts.base import kind
 _TYPE = "operator_type"
 _BOTH = "run rank"
 _NEEDS = "kernels|operator_types|operators"
+"""A timeline that draws the device's tasks tells of them, too. Asked for are the tables: they tell shapes besides."""
 
 KINDS = (
     kind(

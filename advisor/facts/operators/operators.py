@@ -293,6 +293,11 @@ def _fused_exchanges(o: Operators) -> list[TypeRow]:
 
 FAMILIES = (
     Family(
-        "operators", KINDS, measure, OPERATORS.by(reduce), ("kernels", "operator_types", "operators"), uses=(STEPS,)
+        "operators",
+        KINDS,
+        measure,
+        OPERATORS.by(reduce),
+        ("kernels", "operator_types", "operators", "trace"),
+        uses=(STEPS,),
     ),
 )

@@ -10,7 +10,8 @@ import numpy as np
 
 from advisor.basics.arrays import Floats, Ints, Mask
 from advisor.facts.base import Reduction
-from advisor.facts.device.kernel_time import Sweep, Timeline, alone_us, only_us, sums, sweep, timeline_of
+from advisor.facts.device.drawn import work_of, work_source
+from advisor.facts.device.kernel_time import Sweep, Timeline, alone_us, only_us, sums, sweep
 from advisor.facts.operators.attention import between_products
 from advisor.facts.operators.kinds import (
     activation,
@@ -144,8 +145,9 @@ class _ByType:
 
 
 def reduce(rank: Rank) -> Operators | None:
-    """The rank's kernels by type and operator; None where there are none, or only a part of what a statistic counts."""
-    timeline = timeline_of(rank)
+    """The rank's kernels by type and operator, by their table or as the timeline alone draws them; None where there are
+    none, or only a part of what a statistic counts."""
+    timeline = work_of(rank)
     if timeline is None or not timeline.tells_types:
         return None
     kernels, of, steps = timeline.kernels, timeline.windows.of, len(timeline.windows.names)
@@ -193,7 +195,7 @@ def reduce(rank: Rank) -> Operators | None:
         small,
         any(is_fused_update(by.types[t]) for t in updating),
         ", ".join(by.types[t] for t in longest[:3]),
-        (rank.source("kernels", "type", "duration_us", steps=timeline.windows.names),),
+        (work_source(rank, "type", "duration_us", steps=timeline.windows.names),),
         any(s.input_shapes for s in kernels.signatures),
         dynamic_share(kernels, main),
         *changing_operators(kernels, main),

@@ -179,7 +179,7 @@ def types_of(kernels: Kernels) -> tuple[list[str], np.ndarray]:
     )
     result = of_signature[kernels.signature]
     if (result < 0).any():
-        of_name = np.array([index.setdefault(_bare(name), len(index)) for name in kernels.names], np.int64)
+        of_name = np.array([index.setdefault(type_in_name(name), len(index)) for name in kernels.names], np.int64)
         result = np.where(result < 0, of_name[kernels.name], result)
     return list(index), result
 
@@ -195,7 +195,8 @@ def types_of_signatures(kernels: Kernels) -> list[str]:
     return [types[one] if one == other else "" for one, other in zip(first.tolist(), last.tolist(), strict=True)]
 
 
-def _bare(name: str) -> str:
+def type_in_name(name: str) -> str:
+    """The type that a kernel's name tells, which is all of it but its place in a network and what numbers its calls."""
     last = name.rpartition("/")[2] if "/" in name else operator_name(name)
     if named := _ENDS_WITH_TYPE.fullmatch(last):
         return named.group(1) or named.group(2)

@@ -41,7 +41,8 @@ def settle(
     for rank, one in times.items():
         course = courses.get(rank)
         if one.table == "kernels":
-            if course is not None and (gap := _from_kernels(one, course)) is not None:
+            drawn = all(source.table == "trace" for source in one.sources)  # its own steps hold their waits
+            if not drawn and course is not None and (gap := _from_kernels(one, course)) is not None:
                 found[rank] = own_waits(one, gap, _holds_next(one, course), "kernels")
         elif one.table == "steps" and one.steps not in (("0",), ("",)):
             prepared = "preparing" in one.phases

@@ -8,7 +8,9 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from functools import lru_cache
 from itertools import compress
+from operator import attrgetter
 from pathlib import Path
 
 import numpy as np
@@ -16,8 +18,17 @@ import numpy as np
 from advisor.basics.arrays import Ints, Mask
 from advisor.basics.intervals import union
 from advisor.sources.reference import nothing
-from advisor.sources.streams.tasks import orders_streams
-from advisor.sources.streams.trace_events import Cut, Event, descriptions, nanoseconds, stream
+from advisor.sources.streams.kernels import told_again
+from advisor.sources.streams.tasks import core_of, orders_streams
+from advisor.sources.streams.trace_events import (
+    NAMES_PROCESS,
+    Cut,
+    TaskEvent,
+    decode_tasks,
+    descriptions,
+    nanoseconds,
+    stream_as,
+)
 from advisor.tables import LARGEST
 
 HARDWARE = "Ascend Hardware"
@@ -33,6 +44,8 @@ _BLOCK = 1 << 24
 
 Lane = tuple[Ints, Ints]
 
+_PID = attrgetter("pid")
+
 _COMMUNICATION = re.compile(r"^(hcom_|hccl|(all|reduce|broad|send|receive|batch)\w*__)", re.IGNORECASE)
 _NO_WORK = re.compile(
     r"^(event|notify|profiling|model_|capture|label|stream_|placeholder|nop|flip|cmo|mem_?(wait|write)|"
@@ -44,11 +57,13 @@ _STEP_TRACE = re.compile(r"^(Iteration \d+|FP_BP Time \d+|Iteration Refresh \d+|
 """What msprof draws above the tasks where a graph counts its iterations: spans of other tasks, and none of its own."""
 
 
+@lru_cache(1 << 14)
 def is_collective(name: str) -> bool:
     """Whether what a process of collectives holds is one of them, not a task inside."""
     return _COMMUNICATION.match(name) is not None
 
 
+@lru_cache(1 << 14)
 def _works(name: str) -> bool:
     return not (_NO_WORK.match(name) or orders_streams(name) or _STEP_TRACE.match(name))
 
@@ -84,13 +99,19 @@ def devices_in(path: Path) -> set[int]:
 
 @dataclass(frozen=True)
 class Tasks:
-    """The device's tasks and collectives, nanoseconds; `name` are indices into `names`, `talks` tells collectives."""
+    """The device's tasks and collectives, nanoseconds; `name`, `core` and `stream` are indices into the lists of the
+    same name in the plural, `talks` tells collectives."""
 
     start: Ints
     end: Ints
     name: Ints
+    core: Ints
+    stream: Ints
     talks: Mask
     names: list[str]
+    cores: list[str]
+    """Where tasks ran; empty where it is not told."""
+    streams: list[str]
 
     @property
     def lanes(self) -> tuple[Lane, Lane]:
@@ -104,43 +125,54 @@ class Tasks:
 
 class _Gathered:
     def __init__(self) -> None:
-        self.parts: list[tuple[Ints, Ints, Ints, Mask]] = []
-        self.index: dict[str, int] = {}
+        self.parts: list[tuple[Ints, Ints, Ints, Ints, Ints, Mask]] = []
+        self.names, self.cores, self.streams = dict[str, int](), dict[str, int](), dict[str, int]()
 
-    def add(self, events: Sequence[Event], pids: Mapping[int | str, bool]) -> None:
+    def add(self, events: Sequence[TaskEvent], pids: Mapping[int | str, bool]) -> None:
         """Takes the device's tasks, and of the processes of collectives (`pids` tells which) the collectives
         themselves."""
+        apart = [*map(pids.get, map(_PID, events))]  # there are a million events, and most are the host's
         mine = [
-            event for event in events
-            if event.ph == "X" and (apart := pids.get(event.pid)) is not None
-            and (is_collective(event.name) if apart else _works(event.name))
+            event for event, collectives in zip(events, apart, strict=True)
+            if collectives is not None and event.ph == "X"
+            and (is_collective(event.name) if collectives else _works(event.name))
         ]  # fmt: skip
         duration = np.array([event.dur for event in mine], np.float64)
         start = nanoseconds([event.ts for event in mine]) if mine else np.zeros(0, np.int64)
         usable = (duration > 0) & (duration < LARGEST) & (start >= 0)
-        names = [event.name for event in compress(mine, usable.tolist())]
-        begin = start[usable]
-        end = begin + np.rint(duration[usable] * 1000).astype(np.int64)
-        code = np.array([self.index.setdefault(name, len(self.index)) for name in names], np.int64)
-        self.parts.append((begin, end, code, np.array([*map(is_collective, names)], bool)))
+        mine = [*compress(mine, usable.tolist())]
+        names, begin = [event.name for event in mine], start[usable]
+        self.parts.append((
+            begin, begin + np.rint(duration[usable] * 1000).astype(np.int64), _codes(self.names, names),
+            _codes(self.cores, [core_of(str(event.args.core)) if event.args else "" for event in mine]),
+            _codes(self.streams, [str(event.tid) for event in mine]), np.array([*map(is_collective, names)], bool),
+        ))  # fmt: skip
 
     def joined(self) -> Tasks:
-        """All of them in order of start."""
-        nothing_yet = (np.zeros(0, np.int64),) * 3 + (np.zeros(0, bool),)
-        start, end, name, talks = (np.concatenate(each) for each in zip(*(self.parts or [nothing_yet]), strict=True))
-        order = np.argsort(start, kind="stable")
-        return Tasks(start[order], end[order], name[order], talks[order], list(self.index))
+        """All of them in order of start, each once: a device starts a task once, however often the file tells of it."""
+        if not self.parts:
+            self.add([], {})
+        columns = [np.concatenate(each) for each in zip(*self.parts, strict=True)]
+        order = np.argsort(columns[0], kind="stable")
+        again = told_again(*(columns[at][order] for at in (0, 1, 2, 4)))
+        start, end, name, core, stream, talks = (column[order[~again]] for column in columns)
+        return Tasks(start, end, name, core, stream, talks, list(self.names), list(self.cores), list(self.streams))
+
+
+def _codes(index: dict[str, int], texts: Sequence[str]) -> Ints:
+    """The place of each text in the index, which takes up those that are new."""
+    return np.array([index.setdefault(text, len(index)) for text in texts], np.int64)
 
 
 def hardware_tasks(paths: Sequence[Path], device: int | None = None) -> Tasks:
     """The device's tasks, and the collectives that are drawn apart from them; of one device where several are told."""
     pids: dict[int | str, bool] = {}
-    gathered, waiting = _Gathered(), list[Event]()
+    gathered, waiting = _Gathered(), list[TaskEvent]()
     for path in paths:
         try:
-            for events, block in stream(path, nothing):  # the first pass told what is wrong with it
+            for events, block in stream_as(decode_tasks, path, nothing):  # the first pass told what is wrong with it
                 pids |= {
-                    one.pid: title in COLLECTIVES for one in descriptions(block)
+                    one.pid: title in COLLECTIVES for one in descriptions(block, (NAMES_PROCESS,))
                     if one.ph == "M" and one.name == "process_name"
                     and (title := one.args.get("name")) in (HARDWARE, *COLLECTIVES)
                     and device in (None, device_of(one.pid))

@@ -274,7 +274,7 @@ class _Collector:
             order = order[~lost]
         sound = order[~moved[~lost]] if moved.any() else order
         unlike = _unlike_cores(duration[sound], worked[sound])
-        again = _again(start[order], duration[order], name[order], stream[order])
+        again = told_again(start[order], duration[order], name[order], stream[order])
         # starts that were rounded make other kernels begin together as well; without those it is one kernel told again
         told = int(again.sum())
         self.once = self.once or (told >= _TABLE and told > _TOGETHER * (_began_together(start[order]) - told))
@@ -340,7 +340,7 @@ def _no_numbers(steps: Sequence[str]) -> Mask:
     return np.array([bool(step) and any(numbers) and not number for step, number in zip(steps, numbers, strict=True)])
 
 
-def _again(start: Ints, *others: npt.NDArray[Any]) -> Mask:
+def told_again(start: Ints, *others: npt.NDArray[Any]) -> Mask:
     """Which kernels, in order of start, repeat one of those with the same start: a device starts one kernel once."""
     repeated = np.zeros(len(start), dtype=bool)
     alike = np.zeros(len(start) + 1, dtype=bool)

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
+from functools import lru_cache
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -18,6 +19,8 @@ if TYPE_CHECKING:
     import polars as pl
 
 _CORE = r"^(?:KERNEL_)?(AI_?CORE|AI_?CUBE|AI_?VECTOR_?CORE|VECTOR_?CORE|AIV|AI_?VEC|AIC|MIX_AIC|MIX_AIV|AI_?CPU)$"
+_CORES = re.compile(rf"{_CORE}|^(DSA(?:_SQE)?)$")
+"""Cores, and the engine that draws random numbers."""
 _HASH = r"(_[0-9a-f]{32}.*|_[0-9]+)?(_mix_ai[cv])?$"
 """What the compiler adds to an operator's type: a hash of its inputs, or the number of its tiling."""
 _PLAIN = {"AICORE": "AI_CORE", "AIC": "AI_CORE", "AICPU": "AI_CPU", "AIV": "AI_VECTOR_CORE", "AIVEC": "AI_VECTOR_CORE"}
@@ -31,6 +34,15 @@ _ORDERS = re.compile(
 def orders_streams(task: str) -> bool:
     """Whether a task, by its type or by its name, only lets streams wait for each other: the time in it is no work."""
     return bool(_ORDERS.match(task))
+
+
+@lru_cache(1 << 10)
+def core_of(task: str) -> str:
+    """The core that a task of this type ran on, as tables of kernels call it; empty of what no core ran, or where it is
+    not told."""
+    found = _CORES.match(task.strip(' \t"').upper())
+    core = "" if found is None else found[1] or found[2]
+    return _PLAIN.get(core, core)
 
 
 def task_frames(path: Path, note: Note, device: str | None = None) -> Iterator[pl.DataFrame]:

@@ -6,10 +6,10 @@ import codecs
 import itertools
 import re
 import zlib
-from collections.abc import Generator, Iterator, Sequence
+from collections.abc import Callable, Generator, Iterator, Sequence
 from decimal import Decimal
 from pathlib import Path
-from typing import Any, BinaryIO
+from typing import Any, BinaryIO, TypeVar
 
 import msgspec
 import numpy as np
@@ -44,6 +44,19 @@ class Event(msgspec.Struct, gc=False):
     dur: float | None = None
 
 
+class _Ran(msgspec.Struct, gc=False, rename={"core": "Task Type"}):
+    """What the arguments of a device's task are read for: the core that it ran on."""
+
+    core: Any = None
+
+
+class TaskEvent(Event, gc=False):
+    """An event with what only a device's task tells: its stream, and where it ran."""
+
+    tid: int | str = 0
+    args: _Ran | None = None
+
+
 class OddEvent(msgspec.Struct, gc=False):
     """An event whose duration may be anything; one that is no number does not spoil the events around it."""
 
@@ -73,7 +86,9 @@ ITERATION = b'"Iteration Time('
 """Stands in the arguments of the span that msprof draws for an execution of a graph, before its unit."""
 ELEMENTS = b'"data_type"'
 """Stands in the arguments of a collective beside the number of its elements."""
-_WORDS = (b'"process_name"', f'"{CLOCK}"'.encode(), ITERATION)
+NAMES_PROCESS = b'"process_name"'
+"""Stands in the event that gives a process its title."""
+_WORDS = (NAMES_PROCESS, f'"{CLOCK}"'.encode(), ITERATION)
 _AROUND = 1000
 """Bytes before and after one of these words within which its event lies."""
 _FLAT = re.compile(rb"\{[^{}]*(?:\{[^{}]*\})?[^{}]*\}")
@@ -96,7 +111,22 @@ def descriptions(data: bytes, words: Sequence[bytes] = _WORDS) -> Iterator[Descr
 
 _DESCRIPTION = msgspec.json.Decoder(Description)
 _EVENTS = msgspec.json.Decoder(list[Event], strict=False)
+_TASKS = msgspec.json.Decoder(list[TaskEvent], strict=False)
 _ODD_EVENTS = msgspec.json.Decoder(list[OddEvent])
+
+
+AnEvent = TypeVar("AnEvent", bound=Event)
+Decode = Callable[[bytes], list[AnEvent]]
+"""Gives the events of a whole array, or raises one of BROKEN."""
+
+
+def decode_tasks(data: bytes) -> list[TaskEvent]:
+    """The events of a whole array with what tasks tell; where one is odd, none of them tells it. Raises where it is
+    none."""
+    try:
+        return _TASKS.decode(data)
+    except msgspec.ValidationError:
+        return [TaskEvent(event.ph, event.name, event.pid, event.ts, event.dur) for event in _decode(data)]
 
 
 def _decode(data: bytes) -> list[Event]:
@@ -181,6 +211,11 @@ class Cut(Exception):
 
 def stream(path: Path, note: Note) -> Iterator[tuple[list[Event], bytes]]:
     """(events, their bytes) in blocks of about `BLOCK`. Raises `Cut` at the end of a file that ends in the middle."""
+    return stream_as(_decode, path, note)
+
+
+def stream_as(decode: Decode[AnEvent], path: Path, note: Note) -> Iterator[tuple[list[AnEvent], bytes]]:
+    """The same of events that are decoded so."""
     lost = 0
     total = 0
     rest = b""
@@ -207,7 +242,7 @@ def stream(path: Path, note: Note) -> Iterator[tuple[list[Event], bytes]]:
         if len(rest) < BLOCK // 2:
             continue
         block = rest
-        events, rest, bad = _decode_most(block)
+        events, rest, bad = _decode_most(block, decode)
         if len(rest) < len(block):
             wanted = 0
         lost += bad
@@ -216,7 +251,7 @@ def stream(path: Path, note: Note) -> Iterator[tuple[list[Event], bytes]]:
             yield events, block
         del events, block  # so that the next ones take their memory, which the processor still holds
     if started:
-        events, bad, ended = _decode_end(rest)
+        events, bad, ended = _decode_end(rest, decode)
         lost += bad
         total += len(events)
         if events:
@@ -296,7 +331,7 @@ def _first_event(data: bytes) -> int | None:
     return skipped + found.end() if found else None
 
 
-def _decode_most(data: bytes) -> tuple[list[Event], bytes, int]:
+def _decode_most(data: bytes, decode: Decode[AnEvent]) -> tuple[list[AnEvent], bytes, int]:
     """(events, what remains, bytes given up): all whole events of a block."""
     end = len(data)
     for _ in range(16):
@@ -305,13 +340,13 @@ def _decode_most(data: bytes) -> tuple[list[Event], bytes, int]:
             break
         try:
             whole = b"".join((b"[", memoryview(data)[: cut[0]], b"]"))
-            return _decode(whole), data[cut[1] :], 0
+            return decode(whole), data[cut[1] :], 0
         except BROKEN:
             end = cut[0]
     cut = _last_boundary(data, len(data))
     if cut is None:
         return [], data if len(data) < LARGEST_EVENT else b"", 0 if len(data) < LARGEST_EVENT else len(data)
-    events, bad = _decode_around(data[: cut[0]])
+    events, bad = _decode_around(data[: cut[0]], decode)
     return events, data[cut[1] :], bad
 
 
@@ -328,22 +363,22 @@ def _last_boundary(data: bytes, end: int) -> tuple[int, int] | None:
     return None
 
 
-def _decode_around(data: bytes) -> tuple[list[Event], int]:
+def _decode_around(data: bytes, decode: Decode[AnEvent]) -> tuple[list[AnEvent], int]:
     """Events of a damaged piece, and the bytes given up: halves it until the defect stands alone."""
     try:
-        return _decode(b"[" + data + b"]"), 0
+        return decode(b"[" + data + b"]"), 0
     except BROKEN:
         middle = _BETWEEN.search(data, len(data) // 2)
         # else the last one before the middle: the first would take one event off a long piece at a time
         cut = _last_boundary(data, len(data) // 2) if middle is None else (middle.start() + 1, middle.end())
         if cut is None:
             return [], len(data)
-        left, lost_left = _decode_around(data[: cut[0]])
-        right, lost_right = _decode_around(data[cut[1] :])
+        left, lost_left = _decode_around(data[: cut[0]], decode)
+        right, lost_right = _decode_around(data[cut[1] :], decode)
         return left + right, lost_left + lost_right
 
 
-def _decode_end(data: bytes) -> tuple[list[Event], int, bool]:
+def _decode_end(data: bytes, decode: Decode[AnEvent]) -> tuple[list[AnEvent], int, bool]:
     """(events, bytes given up, whether the array was closed) of what follows the last block. A second list of events
     behind the first one is given up, members of another kind are not."""
     text = data.strip(_SPACE)
@@ -356,17 +391,17 @@ def _decode_end(data: bytes) -> tuple[list[Event], int, bool]:
             break
         try:
             behind = text[bracket + 1 :]
-            return _decode(b"[" + text[: bracket + 1]), len(behind) if b'"ph"' in behind else 0, True
+            return decode(b"[" + text[: bracket + 1]), len(behind) if b'"ph"' in behind else 0, True
         except BROKEN:
             end = bracket
     try:
-        return _decode(b"[" + text.rstrip(b"," + _SPACE) + b"]"), 0, False
+        return decode(b"[" + text.rstrip(b"," + _SPACE) + b"]"), 0, False
     except BROKEN:
         pass
-    events, rest, bad = _decode_most(text)
+    events, rest, bad = _decode_most(text, decode)
     closed = rest.rstrip(_SPACE).endswith((b"]", b"}"))
     last = re.match(rb"\{.*\}\s*\]", rest, re.DOTALL)
     if last is not None:
-        more, lost = _decode_around(rest[: rest.rfind(b"]")].rstrip(b"," + _SPACE))
+        more, lost = _decode_around(rest[: rest.rfind(b"]")].rstrip(b"," + _SPACE), decode)
         return events + more, bad + lost, bool(more)
     return events, bad, closed and bool(last)

@@ -1,5 +1,6 @@
 """What one stage computes beside its layers, as many as the others have: an embedding, a head."""
 
+import csv
 from dataclasses import replace
 
 import numpy as np
@@ -8,7 +9,8 @@ from clusters import PIPELINE, judged
 
 from advisor.facts.cluster.pipeline.beside import with_shapes
 from advisor.facts.device.course import Course
-from benchmarks.simulator import Fault
+from advisor.pipeline import Options, measure
+from benchmarks.simulator import Fault, simulate, write_profile
 
 STAGES = replace(PIPELINE, pipeline=4, data=1, layers=2, micro_batches=8, steps=4)
 
@@ -70,3 +72,16 @@ def test_what_a_slow_card_of_the_stage_costs_is_no_gain_of_the_stage(tmp_path):
     """Its head is as small as any model's; with one slow card in the stage, all that stage sheds looks like a gain."""
     _, found = _judged((Fault("head", 3, 0.2), Fault("slow_compute", 6, 1.4)), tmp_path, replace(STAGES, data=2))
     assert "CLUS062" not in found and "CLUS010" in found
+
+
+def test_without_shapes_nobody_knows_what_is_beside_the_layers(tmp_path):
+    """A type's kernels of the layers and of the head are unlike long, and only their shapes tell them apart."""
+    scenario = replace(STAGES, faults=(Fault("head", 3, 0.6),))
+    for root in write_profile(simulate(scenario), tmp_path):
+        path = root / "ASCEND_PROFILER_OUTPUT" / "kernel_details.csv"
+        heading, *rows = csv.reader(path.read_text().splitlines())
+        at = heading.index("Input Shapes")
+        with path.open("w", newline="") as file:
+            csv.writer(file).writerows([heading, *([*row[:at], "N/A", *row[at + 1 :]] for row in rows)])
+    facts = measure([tmp_path], ["stage.beside_us", "stage.layers"], Options(jobs=1)).facts
+    assert facts.of("stage.layers") and not facts.of("stage.beside_us")

@@ -42,3 +42,30 @@ def test_set_up_in_a_timeline_changes_nothing_in_what_is_judged(tmp_path: Path) 
     alone, behind = timeline(tmp_path / "a", KERNELS[2:]), timeline(tmp_path / "b", KERNELS)
     for name in ("recording.kind", "recording.executions", "step.time_us", "step.idle_share"):
         assert alone.value(name, RUN) == behind.value(name, RUN) is not None
+
+
+FORWARD, TRAINING = ("MatMulV2", "SwiGlu", "MatMulV2"), ("MatMulV2", "SwiGlu", "SwiGluGrad", "ApplyAdamW")
+
+
+@pytest.mark.parametrize(
+    ("types", "cut", "kind"),
+    [(FORWARD, False, "inference"), (TRAINING, False, "training_steps"), (FORWARD, True, "training_steps")],
+)
+def test_names_in_a_timeline_tell_whether_a_loop_trains(
+    tmp_path: Path, types: tuple[str, ...], cut: bool, kind: str
+) -> None:
+    """As those in a table do; behind the end of a timeline that was cut there may be what trains."""
+    events: list[dict[str, object]] = [
+        {"ph": "M", "name": "process_name", "pid": pid, "args": {"name": name}}
+        for pid, name in ((1, "Python"), (3, "Ascend Hardware"))
+    ]
+    for step in range(5):
+        at = 1_000_000 + 10_000 * step
+        events.append({"ph": "X", "name": f"ProfilerStep#{step}", "pid": 1, "tid": 1, "ts": f"{at}.000", "dur": 10_000})
+        events += [
+            {"ph": "X", "name": f"aclnn{each}_{each}_{each}", "pid": 3, "tid": 2, "ts": f"{at + 2000 * place}.000",
+             "dur": 1900, "args": {"Task Type": "AI_CORE"}} for place, each in enumerate(types)
+        ]  # fmt: skip
+    text = json.dumps(events)
+    (tmp_path / "trace_view.json").write_text(text[:-30] if cut else text)
+    assert measure([tmp_path], ["recording.kind"], Options(jobs=1)).facts.value("recording.kind", RUN) == kind

@@ -73,11 +73,12 @@ class Beside:
 
 @computed
 def beside_layers(run: Run) -> Beside | None:
-    """What the stage with the most work runs beside its layers; None where layers or kernels of a stage are not told,
-    or where it runs nothing that the others do not."""
+    """What the stage with the most work runs beside its layers; None where layers, kernels or shapes of a stage are not
+    told, without which a head's products are like its layers', or where it runs nothing that the others do not."""
     stages, micro = stages_of(run), micro_batches(run)
     courses = run.each(COURSE)
-    told = [stage for stage in stages if stage.layers and courses.keys() >= set(stage.ranks)]
+    shaped = {rank for rank, course in courses.items() if any(shapes for _, shapes in course.speed)}
+    told = [stage for stage in stages if stage.layers and shaped >= set(stage.ranks)]
     if not micro or len(told) < max(len(stages), 2):
         return None
     heavy = max(told, key=lambda stage: stage.given)

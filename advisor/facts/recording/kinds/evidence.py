@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from advisor.facts.base import Reduction
+from advisor.facts.device.drawn import work_of
 from advisor.facts.device.kernel_time import Timeline, timeline_of
 from advisor.facts.operators.kinds import is_fused_update
 from advisor.facts.recording.between import host_works
@@ -140,8 +141,9 @@ def reduce(rank: Rank) -> Recording | None:
     told = _of_kernels(rank, kernels, timeline)
     names, listed = _names_in_tables(rank)
     told |= _of_operators(rank, counts=told["cut"] or timeline is None)
-    if kernels is not None:
-        names |= {*kernels.kinds()[0], *(s.type for s in kernels.signatures)}
+    work = work_of(rank) if kernels is None else None
+    if (ran := kernels or (work.kernels if work else None)) is not None:
+        names |= {*ran.kinds()[0], *(s.type for s in ran.signatures)}
     names = _kinds(names)
     told["trains"] = any(map(trains, names)) or _ends_backward(rank)
     told["serves"] = min(filter(told_by("inference"), names), default="")
@@ -155,6 +157,7 @@ def reduce(rank: Rank) -> Recording | None:
     trace = load_trace(rank) if rank.has("trace") or not told["trains"] else None
     if trace is not None:
         told |= _of_trace(rank, trace, kernels, timeline, told)
+        told["named"] = told["named"] and not (work and trace.cut)  # what trains may stand behind the cut
     told |= _of_iterations(rank, timeline, told["marks"])
     told["columns"] = tuple(_columns(rank, kernels))
     told["offline"] = min(filter(told_by("inference_host"), _calls(rank, trace)), default="")
