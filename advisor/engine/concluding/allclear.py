@@ -128,9 +128,12 @@ def _bubble_is_unknown(facts: FactSet) -> bool:
 
 
 def _largest_bubble(facts: FactSet) -> float:
-    """The largest bubble a schedule can make unavoidable, share of the step: (p − 1) ÷ (m + p − 1), with one
-    micro-batch for p stages where nothing tells more (diagnosis, pipelines). Behind the ranks at hand there may be more
-    stages than these name: their order of forward and backward tells."""
+    """The bubble that the schedule makes unavoidable, share of the step, as the stage at hand tells; else the largest
+    that any can: (p − 1) ÷ (m + p − 1), with one micro-batch for p stages where nothing tells more (diagnosis,
+    pipelines). Behind the ranks at hand there may be more stages than these name: their order of forward and backward
+    tells."""
+    if (told := facts.number("pipeline.bubble_minimum_share", RUN)) is not None:
+        return told
     names = "parallelism.pipeline", "pipeline.micro_batches", "pipeline.stages_in_order"
     at_hand, micro, in_order = (facts.number(name, RUN) or 1 for name in names)
     stages = max(at_hand, in_order)

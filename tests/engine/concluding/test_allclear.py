@@ -321,3 +321,12 @@ def test_what_no_bubble_can_be_is_lost_communication(stages: int, micro: int, ex
     told = {loss.direction: loss.share for loss in losses(measured)}
     beyond = exposed - (stages - 1) / (micro + stages - 1)
     assert told.get("communication", 0.0) == pytest.approx(max(beyond, 0.0))
+
+
+def test_a_lone_stage_loses_what_its_own_schedule_does_not_need() -> None:
+    """The headline leaves out the same bubble as the picture of the step: 48 % and 72 % of one wait contradict."""
+    measured = facts(
+        parallelism__pipeline=4, pipeline__micro_batches=8, step__exposed_communication_share=0.75,
+        pipeline__bubble_minimum_share=0.09, step__idle_share=0.0,
+    )  # fmt: skip
+    assert [loss.share for loss in losses(measured)] == [pytest.approx(0.66)]
