@@ -330,3 +330,15 @@ def test_a_lone_stage_loses_what_its_own_schedule_does_not_need() -> None:
         pipeline__bubble_minimum_share=0.09, step__idle_share=0.0,
     )  # fmt: skip
     assert [loss.share for loss in losses(measured)] == [pytest.approx(0.66)]
+
+
+@pytest.mark.parametrize(("is_told", "lost"), [(True, 0.17), (False, 0.01)])
+def test_stages_lose_what_they_wait_for_each_other_beyond_the_schedule(is_told: bool, lost: float) -> None:
+    """Where it goes is certain, however few of the ranks are at hand to show why; only where nobody tells the stages
+    all of it may be the schedule's."""
+    measured = facts(
+        parallelism__pipeline=4, parallelism__is_told=is_told, step__exposed_communication_share=0.36,
+        communication__exposed_without_bubble_share=0.01, pipeline__bubble_share=0.35,
+        pipeline__bubble_minimum_share=0.19, step__idle_share=0.0,
+    )  # fmt: skip
+    assert [loss.share for loss in losses(measured)] == [pytest.approx(lost)]
