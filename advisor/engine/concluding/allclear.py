@@ -278,6 +278,8 @@ def _unmeasured(facts: FactSet, ranks: Sequence[int]) -> Doubt | None:
     whole = facts.number("step.exposed_communication_share", RUN) or 0.0
     rest = facts.number("communication.exposed_without_bubble_share", RUN)
     lost["pipelined"] = whole - (whole if rest is None else rest)
+    if rest is not None and "communication" in lost and not _bubble_is_unknown(facts):
+        lost["communication"] = min(lost["communication"], rest)  # of stages that wait for others, "pipelined" tells
     least["pipelined"] = least["communication"]
     lost["transfer"] = facts.number("communication.exposed_transfer_share", RUN) or 0.0
     least["transfer"] = least["communication"]

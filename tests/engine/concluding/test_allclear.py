@@ -342,3 +342,14 @@ def test_stages_lose_what_they_wait_for_each_other_beyond_the_schedule(is_told: 
         pipeline__bubble_minimum_share=0.19, step__idle_share=0.0,
     )  # fmt: skip
     assert [loss.share for loss in losses(measured)] == [pytest.approx(lost)]
+
+
+def test_handovers_of_a_measured_pipeline_leave_it_healthy() -> None:
+    """A few per cent beyond the schedule's own bubble are handed over between stages: no communication that nobody
+    explains."""
+    measured = facts(
+        parallelism__pipeline=4, parallelism__is_told=True, step__exposed_communication_share=0.24,
+        communication__exposed_without_bubble_share=0.01, pipeline__bubble_share=0.23,
+        pipeline__bubble_minimum_share=0.2, collective__exposed_us=None,
+    )  # fmt: skip
+    assert direction(measured) == "healthy"
