@@ -50,8 +50,8 @@ class Loss:
     direction: str
     share: float
     name: Text
-    verdict: str
-    """The finding that shows it, as somebody's symptom or unexplained."""
+    verdicts: tuple[str, ...]
+    """Of the findings that show it, as somebody's symptom or unexplained."""
     tells: Text | None = None
     """The evidence that would show its cause, where it was not collected."""
     mostly: Text | None = None
@@ -69,8 +69,9 @@ def losses(facts: FactSet) -> list[Loss]:
     for direction, entry in terms()["lost"].items():
         known = [item for name in entry["facts"] if (item := facts.get(name, RUN)) is not None and not item.doubted]
         shares = [share for item in known if (share := facts.number(item.name, RUN)) is not None]
-        unknown = direction == "communication" and _bubble_is_unknown(facts)
-        if unknown:
+        # waiting for other stages is lost as well, but for what the schedule needs of it
+        staged = direction == "communication" and (_bubble_is_unknown(facts) or _bubble_is_told(facts))
+        if staged:
             exposed = facts.number("step.exposed_communication_share", RUN) or 0.0
             shares = [beyond] if shares and (beyond := exposed - _largest_bubble(facts)) > 0 else []
         if direction == "scheduling" and (_is_handful(facts) or facts.value("recording.is_set_up", RUN) is True):
@@ -80,14 +81,14 @@ def losses(facts: FactSet) -> list[Loss]:
         if shares:
             told = any(facts.value(name, RUN) is not None for name in entry["tells"]["unless"])
             tells = None if told else _not_at_hand(entry["tells"]["evidence"], facts)
-            beyond = unknown or _is_without_bubble(known[0].name, facts)
+            beyond = staged or _is_without_bubble(known[0].name, facts)
             lost = f"{direction}_beyond_bubble" if beyond else direction
             found.append(
                 Loss(
                     direction,
                     shares[0],
                     both(f"lost.{lost}"),
-                    entry["verdict"],
+                    tuple(entry["verdicts"]),
                     tells,
                     _mostly(entry, shares[0], facts),
                     facts.number(entry.get("elsewhere", ""), RUN) or 0.0,
@@ -127,10 +128,19 @@ def _bubble_is_unknown(facts: FactSet) -> bool:
     return (facts.number("parallelism.pipeline", RUN) or 1) > 1 and facts.value("pipeline.bubble_share", RUN) is None
 
 
+def _bubble_is_told(facts: FactSet) -> bool:
+    """Whether stages, and who is one, are told, and how long they wait for each other at least."""
+    needed = facts.value("pipeline.bubble_minimum_share", RUN)
+    return needed is not None and facts.value("parallelism.is_told", RUN) is not False
+
+
 def _largest_bubble(facts: FactSet) -> float:
-    """The largest bubble a schedule can make unavoidable, share of the step: (p − 1) ÷ (m + p − 1), with one
-    micro-batch for p stages where nothing tells more (diagnosis, pipelines). Behind the ranks at hand there may be more
-    stages than these name: their order of forward and backward tells."""
+    """The bubble that the schedule makes unavoidable, share of the step, as the stage at hand tells; else the largest
+    that any can: (p − 1) ÷ (m + p − 1), with one micro-batch for p stages where nothing tells more (diagnosis,
+    pipelines). Behind the ranks at hand there may be more stages than these name: their order of forward and backward
+    tells."""
+    if (told := facts.number("pipeline.bubble_minimum_share", RUN)) is not None:
+        return told
     names = "parallelism.pipeline", "pipeline.micro_batches", "pipeline.stages_in_order"
     at_hand, micro, in_order = (facts.number(name, RUN) or 1 for name in names)
     stages = max(at_hand, in_order)
@@ -268,6 +278,8 @@ def _unmeasured(facts: FactSet, ranks: Sequence[int]) -> Doubt | None:
     whole = facts.number("step.exposed_communication_share", RUN) or 0.0
     rest = facts.number("communication.exposed_without_bubble_share", RUN)
     lost["pipelined"] = whole - (whole if rest is None else rest)
+    if rest is not None and "communication" in lost and not _bubble_is_unknown(facts):
+        lost["communication"] = min(lost["communication"], rest)  # of stages that wait for others, "pipelined" tells
     least["pipelined"] = least["communication"]
     lost["transfer"] = facts.number("communication.exposed_transfer_share", RUN) or 0.0
     least["transfer"] = least["communication"]

@@ -180,7 +180,7 @@ def _outweighs(loss: Loss, top: Finding, findings: Sequence[Finding], facts: Fac
     share = told.share if told is not None else None
     if loss.direction == top.direction.value or share is None:
         return False
-    shown = [finding for finding in findings if finding.verdict == loss.verdict]
+    shown = [finding for finding in findings if finding.verdict in loss.verdicts]
     likely = top.confidence != Confidence.LOW
     events = sum(
         f.saving.share or 0.0 for f in findings if f.saving and is_event(f) and f.direction.value == loss.direction

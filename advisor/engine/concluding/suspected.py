@@ -36,7 +36,7 @@ def suspected(symptom: Finding, suspects: Sequence[Finding]) -> Finding:
 def suspected_owner(loss: Loss, findings: Sequence[Finding]) -> Finding | None:
     """The suspect that names who is late or what is slow, has the finding that shows this loss among its symptoms, and
     gives as much as is lost: waiting for a late host is no communication, however little tells why the host is late."""
-    shown = {finding.id for finding in findings if finding.verdict == loss.verdict}
+    shown = {finding.id for finding in findings if finding.verdict in loss.verdicts}
     least = (1.0 - unexplained_part()) * loss.share
     owners = [
         finding for finding in findings

@@ -3,12 +3,13 @@
 A hot expert is on another rank in each layer. Over the whole step all ranks compute equally long, and yet each
 exchange waits for somebody. So ranks are compared in each stretch of computing between two collectives that computing
 waits for, and the step is replayed with the uneven stretches even. What a slow card takes longer for its work is not
-uneven work: each rank counts as if its card were as fast as the others.
+uneven work: each rank counts as if its card were as fast as the others. Whether they take turns, one step of few layers
+tells by chance: the waits in the collectives of all recorded steps tell it better.
 """
 
 from __future__ import annotations
 
-from collections import Counter
+from collections import Counter, defaultdict
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 
@@ -20,6 +21,7 @@ from advisor.facts.cluster.accounts import accounts
 from advisor.facts.cluster.peers import kernel_speeds, spread
 from advisor.facts.cluster.replay import Change, blocks, gain, in_order, model, places, sequence
 from advisor.facts.collectives.exchanges import EXCHANGES
+from advisor.facts.collectives.exposure import joints
 from advisor.facts.collectives.parallelism import partition
 from advisor.facts.device.course import COURSE
 from advisor.facts.step.times import STEPS
@@ -52,6 +54,8 @@ class Uneven:
     """The kind of collective that most of this lies behind."""
     changes: Mapping[int, Change] = field(default_factory=dict)
     """rank -> what evens its work out; a slow card stays as slow as it is."""
+    before: frozenset[str] = frozenset()
+    """Kinds of the collectives that wait behind them."""
 
 
 NONE = Uneven(0.0, 0.0, 0.0, frozenset(), 0, None)
@@ -68,6 +72,7 @@ def uneven_segments(run: Run) -> Uneven | None:
     over_us = whole_us = 0.0
     lasts: set[int] = set()
     behind: Counter[str] = Counter()
+    before: set[str] = set()
     count = 0
     for members in partition(run).peers().values():
         ranks = [rank for rank in members if rank in found.chains]
@@ -86,6 +91,7 @@ def uneven_segments(run: Run) -> Uneven | None:
             over_us += more
             lasts.add(ranks[last[place]])
             behind[order[place - 1] if place else ""] += more  # type: ignore[assignment]
+            before.update(order[place : place + 1])
             count += 1
         even = np.where(uneven, mean, work)
         for rank, own, fair in zip(ranks, work, even, strict=True):
@@ -94,7 +100,8 @@ def uneven_segments(run: Run) -> Uneven | None:
     if not count:
         return NONE
     most = behind.most_common(1)[0][0]
-    return Uneven(gain(found, changes) or 0.0, over_us, whole_us, frozenset(lasts), count, most or None, changes)
+    gained = gain(found, changes) or 0.0
+    return Uneven(gained, over_us, whole_us, frozenset(lasts), count, most or None, changes, frozenset(before))
 
 
 def _uneven(work: Floats) -> np.ndarray[tuple[int], np.dtype[np.bool_]]:
@@ -104,6 +111,22 @@ def _uneven(work: Floats) -> np.ndarray[tuple[int], np.dtype[np.bool_]]:
     apart = np.array([spread(column) or 0.0 for column in work.T]) / np.maximum(median, 1e-9)
     usual = float(np.quantile(apart[median > 0], EVEN_PART)) if (median > 0).any() else 0.0
     return np.asarray((most >= max(UNEVEN, 1 + APART * usual) * median) & (median > 0))
+
+
+def whole_share(run: Run, found: Uneven) -> float:
+    """The part that adds up over a step: by the replayed one, or less where the waits of all recorded steps show less.
+    A slow card adds up in the waits, but not in this step, in which it counts as fast as the others."""
+    late: dict[tuple[str, tuple[int, ...]], Floats] = defaultdict(lambda: np.zeros(1))
+    over_us = 0.0
+    for joint in joints(run):
+        if joint.kind in found.before:
+            waits = np.nan_to_num(joint.wait_us)
+            above = waits.mean(axis=1, keepdims=True) - waits  # later than the mean of those that meet there
+            over_us += float(above.max(axis=1).sum())
+            for step, row in zip(joint.steps, above, strict=True):
+                late[step, joint.ranks] = late[step, joint.ranks] + row
+    replayed = found.whole_us / found.over_us
+    return min(replayed, sum(float(each.max()) for each in late.values()) / over_us if over_us > 0 else replayed, 1.0)
 
 
 KINDS = (
@@ -117,7 +140,8 @@ KINDS = (
          needs="kernels"),
     kind("segments.whole_share", "ratio", "run", "part of what they are uneven by one after the other that they are "
          "uneven by together: 100 % where the same ranks are last in each, little where they take turns",
-         formula="highest Σ of a rank's computing above the mean ÷ Σ of what the last of each stretch has above it",
+         formula="highest Σ of a rank's computing above the mean ÷ Σ of what the last of each stretch has above it; no "
+                 "more than all steps show: highest Σ of a rank's arrivals behind the mean ÷ Σ of the last one's",
          needs="kernels"),
     kind("segments.behind", "text", "run", "kind of collective that most of it lies behind", needs="kernels"),
 )  # fmt: skip
@@ -137,7 +161,7 @@ def measure(run: Run, facts: FactSet) -> Iterator[Fact]:
     yield from fact("segments.uneven_count", RUN, found.count, *sources)
     if found.count:
         yield from fact("segments.late_ranks", RUN, len(found.last), *sources)
-        yield from fact("segments.whole_share", RUN, min(found.whole_us / found.over_us, 1.0), *sources)
+        yield from fact("segments.whole_share", RUN, whole_share(run, found), *sources)
         yield from fact("segments.behind", RUN, found.behind, *sources)
 
 

@@ -332,6 +332,8 @@ KINDS = (
     kind("allreduce.prompt_exposed_us", "us", "run",
          "what stays exposed with the present split where each bucket is reduced as soon as its gradients are ready",
          formula="gradients ready evenly over backward, one bucket after the other; the last one stays", needs=_NEEDS),
+    kind("allreduce.last_us", "us", "run", "transfer of the last one of a step, which no backward pass is left to hide",
+         needs=_NEEDS),
     kind("allreduce.prompt_saving_us", "us", "run", "what the step gains with that",
          formula="exposed now − exposed then", needs=_NEEDS),
     kind("allreduce.proposed_split", "list", "run",
@@ -399,6 +401,7 @@ def measure(run: Run, facts: FactSet) -> Iterator[Fact]:
         yield from fact("allreduce.prompt_exposed_us", RUN, prompt, *src, samples=n)
         gain = max(found.exposed_us - prompt, 0.0)
         yield from fact("allreduce.prompt_saving_us", RUN, gain, *src, samples=n)
+        yield from fact("allreduce.last_us", RUN, present[-1], *src, samples=n)
     if present and found.start_up_us and (fused := propose_fusion(present, last, found.start_up_us)) is not None:
         yield from fact("allreduce.fused_count", RUN, fused[0], *src, samples=n)
         yield from fact("allreduce.fusing_saving_us", RUN, min(fused[1], found.exposed_us), *src, samples=n)

@@ -96,7 +96,7 @@ def test_the_suspect_whose_symptom_the_loss_is_gives_it_its_direction(
         Subject("rank", "3", (3,)), T, T, saving=Saving(share * 1e5, share, T), explains=explains,
     )  # fmt: skip
     waits = replace(judged(0.02, Severity.LOW), id="F2", role=Role.SYMPTOM)
-    loss = Loss("communication", 0.25, T, "exposed-communication")
+    loss = Loss("communication", 0.25, T, ("exposed-communication",))
     assert suspected_owner(loss, [late, waits]) == (late if owns else None)
 
 

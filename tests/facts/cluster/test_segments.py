@@ -12,6 +12,7 @@ from advisor.facts.cluster import segments, whatif
 from advisor.facts.cluster.lateness import Lateness
 from advisor.facts.cluster.meetings import Model
 from advisor.facts.cluster.replay import Change
+from advisor.facts.collectives.joints import Joint
 from advisor.facts.device.chain import Chain
 from advisor.model import RUN, Subject
 
@@ -130,3 +131,41 @@ def test_uneven_work_and_a_slow_card_are_put_right_together(hot, factor, slow):
         gained = whatif.joint_saving(None, cures)
     fair = step([[100.0 * (RANKS - 1 + factor) / RANKS] * len(hot)] * RANKS)
     assert gained == pytest.approx(step(slowed).baseline_us - fair.baseline_us)
+
+
+def recorded(last: list[list[int]]) -> Joint:
+    """Exchanges of several steps: who comes last in each, while the others wait 10 us; rows are steps."""
+    order = [(str(number), rank) for number, row in enumerate(last) for rank in row]
+    elapsed = np.array([[1.0 if rank == who else 11.0 for rank in range(RANKS)] for _, who in order])
+    none = np.full(elapsed.shape, np.nan)
+    return Joint(
+        "g", "alltoall", (*range(RANKS),), (*range(RANKS),), True, [name for name, _ in order],
+        [f"hcom_alltoall__1_{at}_1" for at in range(len(order))], np.arange(len(order)), elapsed, none, none,
+        np.zeros(elapsed.shape, np.int64), none, none,
+    )  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    ("last", "share"),
+    [
+        ([[2, 2, 2], [0, 1, 2], [4, 3, 1]], 4 / 9),  # by chance the same one in the replayed step
+        ([[2, 2, 2], [1, 1, 1], [4, 4, 4]], 1.0),  # taking turns from step to step is no turn within one
+    ],
+)
+def test_whether_ranks_take_turns_the_waits_of_all_steps_tell(last, share, monkeypatch):
+    """One step of few layers has the same rank last in most of them by chance; a user with uneven experts would be told
+    nothing, for no rank is late in all steps either."""
+    monkeypatch.setattr(segments, "joints", lambda run: [recorded(last)])
+    work = [[400.0 if rank == 2 else 100.0 for _ in range(3)] for rank in range(RANKS)]
+    found = uneven(work, monkeypatch)
+    assert found.whole_us == pytest.approx(found.over_us)
+    assert segments.whole_share(None, found) == pytest.approx(share)
+
+
+def test_a_slow_card_adds_up_in_the_waits_alone(monkeypatch):
+    """The waits hold what it takes longer as well, which is no uneven work: what takes turns is told beside it."""
+    monkeypatch.setattr(segments, "joints", lambda run: [recorded([[2, 2, 2]] * 3)])
+    work = [[400.0 if rank == who else 100.0 for who in (0, 1, 4)] for rank in range(RANKS)]
+    found = uneven(work, monkeypatch)
+    assert found.whole_us < found.over_us / 2
+    assert segments.whole_share(None, found) == pytest.approx(found.whole_us / found.over_us)

@@ -291,3 +291,16 @@ def test_layers_that_move_take_their_gradients_along(tmp_path):
     run, found = judged(uneven, tmp_path)
     gained = run.step_us - simulate(replace(uneven, layers=4, faults=())).step_us
     assert found["CLUS060"].saving.us == pytest.approx(gained, rel=0.08)
+
+
+def test_a_lone_stage_needs_the_bubble_of_all_stages_that_its_job_has(tmp_path):
+    """One forward, one backward at a time hides how many stages follow, but groups and the size of the job tell."""
+    scenario = replace(
+        PIPELINE, data=1, pipeline=4, micro_batches=8, pairwise=True, framework="pytorch",
+        in_flight=1, missing_ranks=(0, 1, 3), activation_mb=1.0,
+    )  # fmt: skip
+    facts, _ = facts_of(scenario, tmp_path)
+    name = "pipeline.bubble_minimum_share"
+    own = facts.number("step.computing_us", RUN) / facts.number("step.time_us", RUN)
+    assert facts.value("pipeline.stages_in_order", RUN) < facts.value("parallelism.pipeline", RUN) == 4
+    assert facts.number(name, RUN) == pytest.approx(3 / 8 * own, rel=0.1)

@@ -231,3 +231,11 @@ def test_a_split_gains_what_it_gains_on_the_stage_that_is_done_last(tmp_path, he
     split, _ = facts_of(replace(uneven, buckets=6), tmp_path / "split")
     truth = whole.number("step.time_us", RUN) - split.number("step.time_us", RUN)
     assert whole.number("allreduce.saving_us", RUN) == pytest.approx(truth, rel=0.1)
+
+
+def test_even_segments_leave_a_last_one_that_nobody_is_told_of(tmp_path):
+    """The last segment stays exposed in every healthy run; only one that is many times the others is a setting."""
+    facts, _ = facts_of(replace(LARGE, buckets=6, reduced_behind=False), tmp_path)
+    assert facts.number("allreduce.last_us", RUN) == pytest.approx(facts.number("allreduce.transfer_us", RUN) / 6, 0.1)
+    report = judge(measure([tmp_path], None, Options(jobs=1)), load_rules())
+    assert "COMM095" not in {finding.rule for finding in report.findings}

@@ -141,7 +141,7 @@ def measure(run: Run, facts: FactSet) -> Iterator[Fact]:
     found = stages_of(run)
     if not found or step is None:
         return
-    times = steady(run)
+    times, split = steady(run), partition(run)
     micro = micro_batches(run)
     deep = stages_in_order(run)
     yield from fact("pipeline.stages_in_order", RUN, deep)
@@ -149,12 +149,12 @@ def measure(run: Run, facts: FactSet) -> Iterator[Fact]:
         sources = next(iter(times.values())).sources_of("computing")
         yield from fact("pipeline.micro_batches", RUN, micro, *sources)
         if deep and micro and found[0].bubble is not None:
-            share = _unavoidable(deep, micro, [found[0].bubble], step)
+            stages = max(deep, 0 if split.guessed else split.pipeline or 0)
+            share = _unavoidable(stages, micro, [found[0].bubble], step)
             yield from fact("pipeline.bubble_minimum_share", RUN, share, *sources)
         return
     sources = next(iter(times.values())).sources_of("computing")
     n = min(len(t.steps) for t in times.values())
-    split = partition(run)
     p = split.pipeline or len(found)
     hops, needed = (2 * (micro + p - 1) * us / step if micro else 0.0 for us in hops_us(run))
     mean = float(np.mean([s.work for s in found]))
