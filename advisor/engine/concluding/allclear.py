@@ -200,7 +200,8 @@ def _absent_ranks(facts: FactSet, ranks: Sequence[int]) -> Doubt | None:
         return Doubt(both(word, here=int(here), all=int(world)), both("all_clear.ranks_tell"))
     numbers_have_holes = bool(ranks) and sorted(ranks) != list(range(len(ranks)))
     if world > 1 and (facts.value("run.world_is_told", RUN) is False or numbers_have_holes):
-        return Doubt(both("all_clear.world"), both("all_clear.world_tells"))
+        tells = "world_tells" if _lacking("communication_matrix.json", facts) else "metadata_tells"
+        return Doubt(both("all_clear.world"), both(f"all_clear.{tells}"))
     return None
 
 

@@ -115,6 +115,15 @@ def test_absent_ranks_and_steps_are_not_cleared(changed, told):
     assert found.direction == "undetermined" and told in found.headline.en
 
 
+@pytest.mark.parametrize(("tables", "asks"), [(("steps",), True), (("steps", "links"), False)])
+def test_nobody_is_asked_for_a_matrix_that_is_there(tables, asks):
+    """Its groups do not tell how many ranks took part: only their list does."""
+    known = facts(run__world_is_told=False)
+    known.add(Fact("collection.tables", COLLECTION, tables))
+    headline = summarise([], [Check("X001", Outcome.PASS)], known).headline.en
+    assert "profiler_metadata.json" in headline and ("communication_matrix.json" in headline) is asks
+
+
 def test_a_device_that_told_its_own_times_is_cleared_by_its_kernels():
     """Old step traces time forward, backward and what lies between steps on the device: no lock of the host hides."""
     old = facts(
