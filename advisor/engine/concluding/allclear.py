@@ -124,16 +124,24 @@ def _is_without_bubble(name: str, facts: FactSet) -> bool:
 
 def _bubble_is_unknown(facts: FactSet) -> bool:
     """Whether exposed communication may be a pipeline's unavoidable bubble, of which nothing is told."""
-    return (facts.number("parallelism.pipeline", RUN) or 1) > 1 and facts.value("pipeline.bubble_share", RUN) is None
+    untold = facts.value("pipeline.bubble_share", RUN) is None or _stages_are_guessed(facts)
+    return (facts.number("parallelism.pipeline", RUN) or 1) > 1 and untold
+
+
+def _stages_are_guessed(facts: FactSet) -> bool:
+    """Whether nothing tells how many stages there are: those at hand may be the ends of a longer pipeline."""
+    absent = (facts.number("run.missing_ranks", RUN) or 0) > 0
+    return absent and facts.value("parallelism.is_told", RUN) is False
 
 
 def _largest_bubble(facts: FactSet) -> float:
     """The largest bubble a schedule can make unavoidable, share of the step: (p − 1) ÷ (m + p − 1), with one
     micro-batch for p stages where nothing tells more (diagnosis, pipelines). Behind the ranks at hand there may be more
-    stages than these name: their order of forward and backward tells."""
+    stages than these name: their order of forward and backward tells, or as many as ranks where nothing does."""
     names = "parallelism.pipeline", "pipeline.micro_batches", "pipeline.stages_in_order"
     at_hand, micro, in_order = (facts.number(name, RUN) or 1 for name in names)
-    stages = max(at_hand, in_order)
+    world = facts.number("run.world_size", RUN) or 1
+    stages = max(at_hand, in_order, world if _stages_are_guessed(facts) else 1)
     return (stages - 1) / (micro + stages - 1)
 
 

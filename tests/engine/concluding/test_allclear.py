@@ -330,3 +330,15 @@ def test_what_no_bubble_can_be_is_lost_communication(stages: int, micro: int, ex
     told = {loss.direction: loss.share for loss in losses(measured)}
     beyond = exposed - (stages - 1) / (micro + stages - 1)
     assert told.get("communication", 0.0) == pytest.approx(max(beyond, 0.0))
+
+
+def test_ranks_of_a_pipeline_of_unknown_length_wait_for_nobody_certain():
+    """Two of eight ranks, and no file that tells the stages: all eight may be stages, whose bubble is the larger part
+    of what is exposed. With the partition told, two stages explain less of it."""
+    few = {"run__rank_count": 2, "run__missing_ranks": 6, "parallelism__pipeline": 2, "pipeline__micro_batches": 12,
+           "pipeline__bubble_share": 0.15, "step__exposed_communication_share": 0.28,
+           "communication__exposed_without_bubble_share": 0.13}  # fmt: skip
+    for told, directions in ((True, {"communication"}), (False, set())):
+        known = facts(**few)
+        known.add(Fact("parallelism.is_told", RUN, told))
+        assert {loss.direction for loss in losses(known) if loss.share >= 0.1} == directions
