@@ -123,7 +123,10 @@ def _said(item: Evidence, match: re.Match[str], lang: str, symptom: bool) -> str
     own = not match["what"]
     limit = match["limit"]
     if _is_own_limit(match) and isinstance(item.value, (int, float)):
-        limit = show(float(limit), item.unit, None if match["origin"] else EXACT)
+        if match["origin"]:  # computed by the rule: with as many digits as tell it from the value
+            limit = show_apart(item.value, float(limit), item.unit)[1]
+        else:
+            limit = show(float(limit), item.unit, EXACT)
     if not _VALUE.match(limit) or (match["op"] in ("==", "!=") and isinstance(item.value, str)):
         return ""  # a word says itself, and with that what it is not
     if symptom and own and match["op"] not in ("==", "!="):

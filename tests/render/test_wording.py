@@ -35,6 +35,12 @@ def test_a_condition_that_held_is_said_as_it_held(condition, unit, text):
     assert standing(Evidence("a.b", 1.0, unit, condition), "en").replace("\xa0", " ") == text
 
 
+def test_a_computed_limit_is_told_apart_from_the_value():
+    """Of 21.98 GB/s below 22.41 GB/s two digits tell nothing."""
+    measured = Evidence("a.b", 21.98e9, "bytes_per_s", "< 22407659504.4 ($slower * a.c)")
+    assert standing(measured, "en").replace("\xa0", " ") == "below 22.4 GB/s"
+
+
 @pytest.mark.parametrize(
     "condition",
     [

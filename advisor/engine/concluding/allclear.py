@@ -125,7 +125,14 @@ def _is_without_bubble(name: str, facts: FactSet) -> bool:
 
 def _bubble_is_unknown(facts: FactSet) -> bool:
     """Whether exposed communication may be a pipeline's unavoidable bubble, of which nothing is told."""
-    return (facts.number("parallelism.pipeline", RUN) or 1) > 1 and facts.value("pipeline.bubble_share", RUN) is None
+    untold = facts.value("pipeline.bubble_share", RUN) is None or _stages_are_guessed(facts)
+    return (facts.number("parallelism.pipeline", RUN) or 1) > 1 and untold
+
+
+def _stages_are_guessed(facts: FactSet) -> bool:
+    """Whether nothing tells how many stages there are: those at hand may be the ends of a longer pipeline."""
+    absent = (facts.number("run.missing_ranks", RUN) or 0) > 0
+    return absent and facts.value("parallelism.is_told", RUN) is False
 
 
 def _bubble_is_told(facts: FactSet) -> bool:
@@ -138,12 +145,14 @@ def _largest_bubble(facts: FactSet) -> float:
     """The bubble that the schedule makes unavoidable, share of the step, as the stage at hand tells; else the largest
     that any can: (p − 1) ÷ (m + p − 1), with one micro-batch for p stages where nothing tells more (diagnosis,
     pipelines). Behind the ranks at hand there may be more stages than these name: their order of forward and backward
-    tells."""
-    if (told := facts.number("pipeline.bubble_minimum_share", RUN)) is not None:
+    tells, or as many as ranks where nothing does."""
+    told = facts.number("pipeline.bubble_minimum_share", RUN)
+    if told is not None and not _stages_are_guessed(facts):
         return told
     names = "parallelism.pipeline", "pipeline.micro_batches", "pipeline.stages_in_order"
     at_hand, micro, in_order = (facts.number(name, RUN) or 1 for name in names)
-    stages = max(at_hand, in_order)
+    world = facts.number("run.world_size", RUN) or 1
+    stages = max(at_hand, in_order, world if _stages_are_guessed(facts) else 1)
     return (stages - 1) / (micro + stages - 1)
 
 
@@ -210,7 +219,8 @@ def _absent_ranks(facts: FactSet, ranks: Sequence[int]) -> Doubt | None:
         return Doubt(both(word, here=int(here), all=int(world)), both("all_clear.ranks_tell"))
     numbers_have_holes = bool(ranks) and sorted(ranks) != list(range(len(ranks)))
     if world > 1 and (facts.value("run.world_is_told", RUN) is False or numbers_have_holes):
-        return Doubt(both("all_clear.world"), both("all_clear.world_tells"))
+        tells = "world_tells" if _lacking("communication_matrix.json", facts) else "metadata_tells"
+        return Doubt(both("all_clear.world"), both(f"all_clear.{tells}"))
     return None
 
 

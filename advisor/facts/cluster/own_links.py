@@ -7,6 +7,7 @@ slow link at least: which of them, or whether all are, only the communication ma
 
 from __future__ import annotations
 
+import math
 from collections import defaultdict
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
@@ -85,8 +86,8 @@ KINDS = (
     kind("link.own_longer_us", "us", "link", "what a rank's transfers take longer than its peers' for the same bytes, "
          "per step", needs="transports"),
     kind("link.own_saving_us", "us", "link", "its part of what the step gains where all transfer as fast",
-         formula="the lesser of exposed transfer and the most that any rank's transfers take longer, × own part of "
-                 "Σ link.own_longer_us", needs="transports"),
+         formula="the lesser of exposed transfer, or where it is not known all transfer, and the most that any "
+                 "rank's transfers take longer, × own part of Σ link.own_longer_us", needs="transports"),
     kind("link.own_saving_share", "ratio", "link", "the same as a share of the step", needs="transports"),
     kind("link.own_transport", "text", "link", "the transport over which it loses most", needs="transports"),
 )  # fmt: skip
@@ -94,7 +95,7 @@ KINDS = (
 
 def measure(run: Run, facts: FactSet) -> Iterator[Fact]:
     """The links of each rank, taken together."""
-    step, exposed = facts.number("step.time_us", RUN), facts.number("communication.exposed_transfer_us", RUN)
+    step = facts.number("step.time_us", RUN)
     if facts.has("link.bandwidth_ratio") or not step:
         return
     moved: dict[tuple[str, str], dict[int, tuple[float, float]]] = defaultdict(dict)
@@ -104,17 +105,19 @@ def measure(run: Run, facts: FactSet) -> Iterator[Fact]:
             moved[key][one] = size, lasts
     compared = compare(moved)
     over = {rank: max(found.own_us - found.usual_us, 0.0) for rank, found in compared.items()}
+    exposed = facts.number("communication.exposed_transfer_us", RUN)
+    if exposed is None:  # nobody knows how much is hidden: no more than all of it
+        exposed = (facts.number("communication.transfer_share", RUN) or math.inf) * step
+    # both ends of a slow link take longer, and a collective lasts as long as the slowest
+    gains = min(max(over.values(), default=0.0), exposed) / max(sum(over.values()), 1.0)
     for rank, found in compared.items():
         subject, sources = Subject("link", f"{rank}-*", (rank,)), exchanges[rank].sources
         longer = over[rank]
         yield from fact("link.own_ratio", subject, found.usual_us / found.own_us, *sources)
         yield from fact("link.own_longer_us", subject, longer, *sources)
         yield from fact("link.own_transport", subject, found.transport, *sources)
-        if exposed is not None:
-            # both ends of a slow link take longer, and a collective lasts as long as the slowest
-            gain = min(max(over.values()), exposed) * longer / max(sum(over.values()), 1.0)
-            yield from fact("link.own_saving_us", subject, gain, *sources)
-            yield from fact("link.own_saving_share", subject, gain / step, *sources)
+        yield from fact("link.own_saving_us", subject, gains * longer, *sources)
+        yield from fact("link.own_saving_share", subject, gains * longer / step, *sources)
 
 
 FAMILIES = (Family("own_links", KINDS, measure, uses=(EXCHANGES, STEPS), after=("communication", "links", "steps")),)

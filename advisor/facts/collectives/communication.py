@@ -130,6 +130,9 @@ KINDS = (
     kind("communication.gathers_behind_update", "bool", "run",
          "whether all that data-parallel ranks gather in a step begins behind its last reduced gradients",
          needs=_COLLECTIVE),
+    kind("communication.updated_weights_us", "us", "run",
+         "exposed transfer of weights that data-parallel ranks gather behind their update, per step",
+         needs=_COLLECTIVE),
     kind("communication.weights_share", "ratio", "run", "the same as a share of the step", needs=_COLLECTIVE),
     kind("communication.context_us", "us", "run",
          "exposed exchange of keys and values between ranks that hold parts of one sequence, per step",
@@ -335,7 +338,9 @@ def _exposed(run: Run, step: float | None) -> Iterator[Fact]:
         yield from fact("communication.sharding_needed_share", RUN, share, *sources, samples=n)
     behind = _gathers_behind(run)
     yield from fact("communication.gathers_behind_update", RUN, behind, *sources, samples=n)
-    if weights > 0 and not behind and _gathers_weights(run):
+    if weights > 0 and behind:
+        yield from fact("communication.updated_weights_us", RUN, weights, *sources, samples=n)
+    elif weights > 0 and _gathers_weights(run):
         yield from fact("communication.weights_us", RUN, weights, *sources, samples=n)
         yield from fact("communication.weights_share", RUN, weights / step, *sources, samples=n)
     if context > 0:

@@ -84,12 +84,12 @@ def _held_by_loop(run: Run) -> float | None:
 
 def held_by(waits_us: Floats, least_us: float) -> float:
     """What part of the steps waits of `least_us` and more take back; one wait a step, microseconds, NaN where it is not
-    known. Each batch was asked for when the loop took the one so many before it, also where that lies before the
-    recording, and comes no sooner for what was gained since. A loop that waits once, and before or afterwards takes
-    more batches at once than were in hand, met an accident: its loader keeps up."""
+    known: such a step is like the others. Each batch was asked for when the loop took the one so many before it, also
+    where that lies before the recording, and comes no sooner for what was gained since. A loop that waits once, and
+    before or afterwards takes more batches at once than were in hand, met an accident: its loader keeps up."""
     waiting = np.flatnonzero(np.nan_to_num(waits_us) >= least_us)
     told = np.flatnonzero(np.isfinite(waits_us))
     if not waiting.size or (waiting.size == 1 and np.abs(told - waiting[0]).max() > IN_HAND):
         return 0.0
     first = IN_HAND if waiting[0] else 1  # a recording may begin with the run, which has nothing in hand yet
-    return min((first + float(np.minimum(np.diff(waiting), IN_HAND).sum())) / len(waits_us), 1.0)
+    return min((first + float(np.minimum(np.diff(waiting), IN_HAND).sum())) / told.size, 1.0)

@@ -21,13 +21,19 @@ from advisor.knowledge.measuring import limit
 from advisor.model import RUN, Fact, Source, Subject
 from advisor.sources.base import Rank
 from advisor.sources.streams.rank_trace import device_lanes, load_trace
+from advisor.sources.streams.trace import LONG_US
 
-_FORMULA = "idle stretches ∩ tasks MEMCPY_* of 100 us and more in the device's lanes"
+_FORMULA = ("idle stretches ∩ tasks MEMCPY_* of 100 us and more in the device's lanes, or rows of shorter ones that "
+            "follow one another within 100 us")  # fmt: skip
 COVERS = limit("launches", "covers")
 KINDS = (
     kind("timeline.copy_idle_us", "us", "run rank", "time per step in which the device only copied between memories",
          formula=_FORMULA, needs="trace"),
     kind("timeline.copy_idle_share", "ratio", "run rank", "the same, share of the step", needs="trace"),
+    kind("timeline.copy_pieces_us", "us", "run rank", "of this, time in which short copies follow one another",
+         formula="rows of tasks MEMCPY_* below 100 us, from the first to the last", needs="trace"),
+    kind("timeline.copy_pieces", "count", "run rank", "short copies per step that follow one another so",
+         needs="trace"),
     kind("timeline.copy_beside_us", "us", "run rank", "time per step in which the device copied beside collectives and "
          "computed nothing, where computing went on behind the copy and not behind the collective",
          formula="copies ∩ collectives in stretches without computing of which copies cover half, the last of them "
@@ -47,6 +53,10 @@ class Copies:
     window_us: Floats
     idle_us: Floats
     """NaN where the recording ends before the copies of a step."""
+    pieces_us: Floats
+    """Of this, in rows of short copies …"""
+    pieces: Floats
+    """… and how many those are."""
     beside_us: Floats
     """While a collective ran that ended before them."""
     count: int
@@ -105,15 +115,34 @@ def reduce(rank: Rank) -> Copies | None:
     if trace is None or not (trace.device_tasks or trace.copies[0].size) or (device := _device(rank)) is None:
         return None
     start, end, step = device.idle()
-    copied = covered_in(trace.copies, start, end) / 1000
+    long = trace.copies[1] - trace.copies[0] >= LONG_US * 1000
+    copies = trace.copies[0][long], trace.copies[1][long]
+    *row, pieces = _rows((trace.copies[0][~long], trace.copies[1][~long]), start, end)
+    in_row = covered_in((row[0], row[1]), start, end) / 1000
+    copied = in_row + covered_in(copies, start, end) / 1000
     count = len(device.steps)
-    found = sums(step, copied, count)
+    at = step[np.searchsorted(start, row[0], side="right") - 1]
+    found, pieces_us = sums(step, copied, count), sums(step, in_row, count)
+    in_steps = sums(at, pieces.astype(np.float64), count)
     # copies before a step's first kernel end the window before: none follows the last one
     if len(found) > 1 and found[-1] < section("idle_places")["alike"] * float(np.median(found[:-1])):
-        found[-1] = np.nan
-    beside = sums(*_held_by_copies(device, trace.copies), count) if trace.copies[0].size else np.zeros(count)
+        found[-1] = pieces_us[-1] = in_steps[-1] = np.nan
+    beside = sums(*_held_by_copies(device, copies), count) if copies[0].size else np.zeros(count)
     lasts = (device.last - device.first) / 1000
-    return Copies(device.steps, lasts, found, beside, int((copied > 0).sum()), device.sources)
+    often = int((copied > 0).sum())
+    return Copies(device.steps, lasts, found, pieces_us, in_steps, beside, often, device.sources)
+
+
+def _rows(short: Intervals, start: Ints, end: Ints) -> tuple[Ints, Ints, Ints]:
+    """(start, end, copies) of the rows of short copies inside these stretches, each copy less than 100 us behind the
+    one before it: what the host sends piece by piece holds the device up as one long copy does."""
+    place = np.searchsorted(start, short[0], side="right") - 1
+    inside = np.flatnonzero((place >= 0) & (short[1] <= end[place])) if start.size else np.empty(0, np.int64)
+    low, high, place = short[0][inside], short[1][inside], place[inside]
+    begins = np.flatnonzero((np.diff(place, prepend=-1) != 0) | (low - np.append(low[:1], high[:-1]) >= LONG_US * 1000))
+    lasts = np.append(begins[1:], low.size) - 1 if begins.size else begins
+    kept = high[lasts] - low[begins] >= LONG_US * 1000
+    return low[begins[kept]], high[lasts[kept]], (lasts - begins + 1)[kept]
 
 
 def _held_by_copies(device: _Device, copies: Intervals) -> tuple[Ints, Floats]:
@@ -144,8 +173,14 @@ def measure(run: Run, facts: FactSet) -> Iterator[Fact]:
         if not counted.any():
             continue
         window = per.per_step(copies.window_us)
-        us = per.per_step(np.nan_to_num(copies.idle_us, nan=float(copies.idle_us[counted].mean())))
-        row = {"timeline.copy_idle_us": us}
+        row = {
+            name: per.per_step(np.nan_to_num(values, nan=float(values[counted].mean())))
+            for name, values in (
+                ("timeline.copy_idle_us", copies.idle_us),
+                ("timeline.copy_pieces_us", copies.pieces_us),
+                ("timeline.copy_pieces", copies.pieces),
+            )
+        }
         step, idle = (facts.number(f"{name}_us", Subject("rank", str(rank), (rank,))) for name in _OF_STEP)
         if idle is not None:  # the mean of the steps whose copies were recorded is no more than all steps idle
             row["timeline.copy_idle_us"] = min(row["timeline.copy_idle_us"], idle)

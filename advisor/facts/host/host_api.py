@@ -13,7 +13,7 @@ from advisor.basics.arrays import Ints
 from advisor.facts.base import FactSet, Family, Reduction, Run, fact, kind
 from advisor.facts.cluster.peers import held_by_most
 from advisor.facts.device.kernel_time import timeline_of
-from advisor.facts.host.memory_calls import MemoryCalls, memory_calls
+from advisor.facts.host.memory_calls import MemoryCalls, memory_calls, recorded_until
 from advisor.facts.recording.counts import is_cut
 from advisor.facts.recording.kinds.evidence import RECORDING
 from advisor.facts.recording.kinds.kind import recording_of
@@ -272,7 +272,7 @@ def _within_steps(rank: Rank, found: dict[str, Calls]) -> dict[str, Calls]:
                 result[purpose] = us, count, name
             continue
         start, length = spans
-        inside = (start >= begin) & (start < timeline.windows.end.max())
+        inside = (start >= begin) & (start < recorded_until(trace, timeline))
         if inside.any():
             result[purpose] = us * float(length[inside].sum() / length.sum()), count * float(inside.mean()), name
     return result

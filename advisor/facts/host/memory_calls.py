@@ -40,7 +40,8 @@ def memory_calls(trace: Trace, timeline: Timeline, start: Ints, length: Ints, co
     names, begin = windows.names, windows.start
     if trace.steps:
         names, begin = tuple(name for name, _, _ in trace.steps), np.array([first for _, first, _ in trace.steps])
-    inside = (start >= begin[0]) & (start < windows.end.max())
+    until = recorded_until(trace, timeline)
+    inside = (start >= begin[0]) & (start < until)
     if not inside.any() or int(inside.sum()) < round(counted):
         return None
     of = np.unique(np.searchsorted(begin, start[inside], side="right") - 1)
@@ -48,14 +49,24 @@ def memory_calls(trace: Trace, timeline: Timeline, start: Ints, length: Ints, co
     kernels = timeline.kernels
     known = kernels.start >= 0
     computing = known & ~timeline.communication
-    held, idle = (_beside(calls, kernels.start[busy], kernels.end[busy], timeline) for busy in (computing, known))
+    held, idle = (
+        _beside(calls, union(kernels.start[busy], kernels.end[busy]), timeline, until) for busy in (computing, known)
+    )
     return MemoryCalls(tuple(names[i] for i in of.tolist()), windows.names, held, idle)
 
 
-def _beside(calls: Intervals, start: Ints, end: Ints, timeline: Timeline) -> Floats:
-    """How long in each step the calls last while none of these kernels runs, between the first of them and the last."""
-    windows, busy = timeline.windows, union(start, end)
-    opens, closes = busy[1][:-1], busy[0][1:]
+def recorded_until(trace: Trace | None, timeline: Timeline) -> int:
+    """When the last step ends, nanoseconds: with its last kernel, or later by its mark on the host. What the host does
+    behind the last kernel of each step, it does there as well."""
+    windows = timeline.windows
+    marks = [end for name, _, end in trace.steps if name == windows.names[-1]] if trace is not None else []
+    return max([int(windows.end.max()), *marks])
+
+
+def _beside(calls: Intervals, busy: Intervals, timeline: Timeline, until: int) -> Floats:
+    """How long in each step the calls last while none of these kernels runs, from the first of them on."""
+    windows = timeline.windows
+    opens, closes = busy[1], np.append(busy[0], max(until, busy[1][-1:].max(initial=0)))[1:]
     within = covered_in(calls, opens, closes) / 1000
     step = np.clip(np.searchsorted(windows.start, opens, side="right") - 1, 0, len(windows.names) - 1)
     return sums(step, within, len(windows.names))

@@ -249,7 +249,7 @@ def _of(finding: Finding, lang: str) -> str:
 
 def _short(finding: Finding, lang: str) -> Line:
     line = _title(finding, lang, "·  ")
-    if finding.saving is not None and finding.saving.us > 0:
+    if finding.saving is not None and (finding.saving.us > 0 or finding.saving.after_others_us):
         line.append(f"  {brief_gain(finding.saving, '−').get(lang)}", "green")
     elif finding.at_stake is not None:
         line.append(f"  {word(lang, 'report.lost', amount=amount(finding.at_stake))}", "bright_black")

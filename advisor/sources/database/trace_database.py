@@ -74,14 +74,11 @@ def _read(connection: sqlite3.Connection, path: Path, note: Note) -> Trace:
 
 
 def _copies(connection: sqlite3.Connection, texts: dict[int, str]) -> tuple[Ints, Ints]:
-    """When the device copied between memories: the long tasks of that kind."""
+    """When the device copied between memories: the tasks of that kind."""
     kinds = [str(key) for key, text in texts.items() if isinstance(key, int) and text.startswith(COPY)]
     if not kinds or not {"startNs", "endNs", "taskType"} <= columns_of(connection, "TASK"):
         return np.zeros(0, np.int64), np.zeros(0, np.int64)
-    rows = connection.execute(
-        f"SELECT startNs, endNs FROM TASK WHERE taskType IN ({', '.join(kinds)}) "
-        f"AND endNs - startNs >= {round(LONG_US * 1000)}"
-    )
+    rows = connection.execute(f"SELECT startNs, endNs FROM TASK WHERE taskType IN ({', '.join(kinds)})")
     found = np.array([row for row in rows if is_time(row[0]) and is_time(row[1])], np.int64).reshape(-1, 2)
     return union(found[:, 0], found[:, 1])
 

@@ -124,8 +124,8 @@ class Trace:
     iterations: list[tuple[str, str, int, int]] = field(default_factory=list)
     """(graph, iteration, start, end) of the executions of graphs that msprof marks on the device."""
     copies: tuple[Ints, Ints] = field(default_factory=lambda: (np.zeros(0, np.int64), np.zeros(0, np.int64)))
-    """When the device copied between memories, of the host's and its own: tasks of 100 us and more. Those inside
-    collectives may be among them."""
+    """When the device copied between memories, of the host's and its own. Those inside collectives may be among
+    them."""
     collectives: Spans = field(default_factory=lambda: _spans([]))
     """The collectives as a whole, as the profiler draws them apart from the device's tasks …"""
     bytes_of: dict[str, float] = field(default_factory=dict)
@@ -249,13 +249,13 @@ class _Process:
             self.collectives.append((start, end, [events[i].name for i in kept]))
 
     def keep_copies(self, events: Sequence[Event]) -> None:
-        """Takes the long ones of the device's copies."""
+        """Takes the device's copies, the short ones too: hundreds in a row hold it up as one long one does."""
         durations = np.array([*map(_DURATION, events)], np.float64)
-        long = np.flatnonzero((durations >= LONG_US) & (durations < LARGEST))
-        if long.size:
-            start = nanoseconds([events[i].ts for i in long.tolist()])
-            end = start + np.rint(durations[long] * 1000).astype(np.int64)
-            self.parts.append((start, end, [events[i].name for i in long.tolist()]))
+        timed = np.flatnonzero((durations > 0) & (durations < LARGEST))
+        if timed.size:
+            start = nanoseconds([events[i].ts for i in timed.tolist()])
+            end = start + np.rint(durations[timed] * 1000).astype(np.int64)
+            self.parts.append((start, end, [events[i].name for i in timed.tolist()]))
 
     def activities(self) -> Iterator[tuple[str, Activity]]:
         """What was seen under each short name."""

@@ -115,6 +115,15 @@ def test_absent_ranks_and_steps_are_not_cleared(changed, told):
     assert found.direction == "undetermined" and told in found.headline.en
 
 
+@pytest.mark.parametrize(("tables", "asks"), [(("steps",), True), (("steps", "links"), False)])
+def test_nobody_is_asked_for_a_matrix_that_is_there(tables, asks):
+    """Its groups do not tell how many ranks took part: only their list does."""
+    known = facts(run__world_is_told=False)
+    known.add(Fact("collection.tables", COLLECTION, tables))
+    headline = summarise([], [Check("X001", Outcome.PASS)], known).headline.en
+    assert "profiler_metadata.json" in headline and ("communication_matrix.json" in headline) is asks
+
+
 def test_a_device_that_told_its_own_times_is_cleared_by_its_kernels():
     """Old step traces time forward, backward and what lies between steps on the device: no lock of the host hides."""
     old = facts(
@@ -353,3 +362,15 @@ def test_handovers_of_a_measured_pipeline_leave_it_healthy() -> None:
         pipeline__bubble_minimum_share=0.2, collective__exposed_us=None,
     )  # fmt: skip
     assert direction(measured) == "healthy"
+
+
+def test_ranks_of_a_pipeline_of_unknown_length_wait_for_nobody_certain():
+    """Two of eight ranks, and no file that tells the stages: all eight may be stages, whose bubble is the larger part
+    of what is exposed. With the partition told, two stages explain less of it."""
+    few = {"run__rank_count": 2, "run__missing_ranks": 6, "parallelism__pipeline": 2, "pipeline__micro_batches": 12,
+           "pipeline__bubble_share": 0.15, "step__exposed_communication_share": 0.28,
+           "communication__exposed_without_bubble_share": 0.13}  # fmt: skip
+    for told, directions in ((True, {"communication"}), (False, set())):
+        known = facts(**few)
+        known.add(Fact("parallelism.is_told", RUN, told))
+        assert {loss.direction for loss in losses(known) if loss.share >= 0.1} == directions

@@ -60,3 +60,14 @@ def test_less_evidence_accuses_nobody_else(tmp_path):
 def _slow(folder):
     findings = advise([folder], load_rules(), Options(jobs=1)).findings
     return {f.subject.id for f in findings if f.verdict == "slow-link"}
+
+
+def test_collectives_alone_name_the_card_and_bound_what_it_costs(tmp_path):
+    """No step table tells how much is hidden: the gain is at most what its transfers take longer."""
+    scenario = replace(HEAVY, data=8, faults=(Fault("slow_card", 2, 4.0),))
+    bare = _without_matrix(scenario, tmp_path)
+    for file in [*bare.rglob("*.csv"), *bare.rglob("trace_view.json")]:
+        file.unlink()
+    (found,) = (f for f in advise([bare], load_rules(), Options(jobs=1)).findings if f.verdict == "slow-link")
+    assert found.subject.id == "2-*" and found.severity.value == "medium" and found.confidence.value == "low"
+    assert found.saving is not None and found.saving.kind == "upper_bound" and found.saving.us > 0

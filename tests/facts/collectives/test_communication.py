@@ -157,6 +157,25 @@ def test_gathers_are_of_weights_only_where_their_gradients_are_scattered(tmp_pat
     assert whole.number("communication.weights_us", RUN) is None
 
 
+def test_what_is_gathered_behind_the_update_is_a_cause_with_what_it_costs(tmp_path):
+    """The weights that ranks just updated could be gathered beside the next step's forward pass."""
+    write_profile(simulate(replace(SMALL, sharded=True, gradient_mb_per_layer=150.0)), tmp_path)
+    for file in tmp_path.rglob("communication.json"):
+        content = json.loads(file.read_text())
+        for step in content.values():
+            told = {name: each["Communication Time Info"] for name, each in step["collective"].items() if "@" in name}
+            last = max(float(info["Start Timestamp(us)"]) for info in told.values())
+            for name, info in told.items():
+                if "allGather" in name:
+                    info["Start Timestamp(us)"] = last + 1
+        file.write_text(json.dumps(content))
+    report = advise([tmp_path], load_rules(), Options(jobs=1))
+    told = {f.name: f.value for f in report.facts if f.subject == RUN}
+    (found,) = (f for f in report.findings if f.rule == "COMM011")
+    assert found.saving is not None and found.saving.us == pytest.approx(told["communication.updated_weights_us"])
+    assert found.remedies[0].id == "gather-beside-forward"
+
+
 @pytest.mark.parametrize(
     ("gathers", "scatters", "behind"),
     [

@@ -30,12 +30,13 @@ def test_from_one_wait_to_the_next_the_loader_sets_the_pace(waits_us, paced):
 @pytest.mark.parametrize(
     ("waits_us", "share"),
     [
-        ([110, 25e3, 110, 0, 0, np.nan], 4 / 6),  # its batch was asked for before the recording
+        ([110, 25e3, 110, 0, 0, np.nan], 4 / 5),  # its batch was asked for before the recording
         ([110, 25e3, 110, 20e3, 0, np.nan], 1.0),
-        ([25e3, 110, 110, 0, 0, np.nan], 1 / 6),  # where the run begins, nothing was gained before
+        ([25e3, 110, 110, 0, 0, np.nan], 1 / 5),  # where the run begins, nothing was gained before
         ([110, 110, 25e3, 0, 0, 0, 0, 0, np.nan], 0.0),  # an accident: five batches follow at once
         ([0, 0, 0, 0, 0, 110, 25e3, 0, np.nan], 0.0),
-        ([0, 0, 25e3, 0, 0, 0, 0, np.nan], 4 / 8),  # as many follow as may have been in hand
+        ([0, 0, 25e3, 0, 0, 0, 0, np.nan], 4 / 7),  # as many follow as may have been in hand
+        ([26e3, 23e3, 18e3, np.nan], 1.0),  # no kernel follows the last step, which shows no loader that keeps up
         ([1.1e3] * 6, 0.0),  # a batch is handed over, not waited for
     ],
 )

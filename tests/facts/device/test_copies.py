@@ -11,9 +11,9 @@ from advisor.model import Report
 STEPS, KERNELS, STEP_US, COMPUTING_US = 5, 40, 50_000, 20_000
 
 
-def _rank(root: Path, rank: int, copy_us: float, name: str = "MEMCPY_ASYNC") -> None:
+def _rank(root: Path, rank: int, copy_us: float, name: str = "MEMCPY_ASYNC", pieces: int = 1, last: float = 1) -> None:
     """A rank whose steps of 50 ms compute for 20 ms and copy a batch before the first kernel, the rest of the step
-    waiting at its end for the host."""
+    waiting at its end for the host. Of several pieces each lasts for `last` of the time until the next."""
     output = root / f"node_{4000 + rank}_20260101120000000_ascend_pt" / "ASCEND_PROFILER_OUTPUT"
     output.mkdir(parents=True)
     (output.parent / f"profiler_info_{rank}.json").write_text(json.dumps({"rank_id": rank, "config": {}}))
@@ -28,8 +28,9 @@ def _rank(root: Path, rank: int, copy_us: float, name: str = "MEMCPY_ASYNC") -> 
         begin = 1e9 + step * STEP_US
         events.append({"ph": "X", "name": f"ProfilerStep#{step + 3}", "pid": 2, "tid": 1, "ts": f"{begin - 35_000:.3f}",
                        "dur": STEP_US, "args": {}})  # fmt: skip
-        events.append({"ph": "X", "name": name, "pid": 1, "tid": 2, "ts": f"{begin - copy_us:.3f}", "dur": copy_us,
-                       "args": {"Task Type": "PCIE_DMA_SQE"}})  # fmt: skip
+        events += [{"ph": "X", "name": name, "pid": 1, "tid": 2, "ts": f"{begin - copy_us * (1 - i / pieces):.3f}",
+                    "dur": last * copy_us / pieces, "args": {"Task Type": "PCIE_DMA_SQE"}}
+                   for i in range(pieces)]  # fmt: skip
         for i in range(KERNELS):
             start = begin + i * each
             rows.append(f'{step + 3},aclnnMatmul_{i % 8},MatMulV2,AI_CORE,{start:.3f},{each:.3f},0,"1024,1024"')
@@ -69,6 +70,19 @@ def test_a_copy_inside_an_idle_stretch_that_it_hardly_fills_is_no_cause(tmp_path
     """2 of 30 idle ms: the rest has another owner."""
     _rank(tmp_path, 0, 2_000)
     assert not _found(advise(tmp_path), "DATA027")
+
+
+def test_hundreds_of_short_copies_hold_the_device_up_as_one_long_one_does(tmp_path: Path) -> None:
+    """700 copies of 6 us, one every 20 us: the batch goes tensor by tensor. As many that come 200 us apart leave the
+    device idle for another reason."""
+    _rank(tmp_path / "row", 0, 14_000, pieces=700, last=0.3)
+    report = advise(tmp_path / "row")
+    found = next(f for f in report.findings if f.rule == "DATA027")
+    assert found.role == "root_cause" and found.saving is not None and 13_500 < found.saving.us < 14_100
+    assert "(700 per step" in found.message.en and found.remedies[0].id == "pack-copies"
+    assert not _found(report, "DATA019")
+    _rank(tmp_path / "apart", 0, 14_000, pieces=70, last=0.03)
+    assert not _found(advise(tmp_path / "apart"), "DATA027")
 
 
 def test_other_tasks_of_the_device_are_no_copies(tmp_path: Path) -> None:

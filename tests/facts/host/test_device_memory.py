@@ -66,3 +66,30 @@ def test_what_memory_calls_hold_up_is_computation_also_behind_a_collective(tmp_p
     (found,) = [f for f in report.findings if f.rule == "MEM040"]
     assert found.saving is not None and found.saving.us == pytest.approx(4000, rel=0.01)
     assert report.accounting is not None and report.accounting.useful_us == pytest.approx(40_000, rel=0.01)
+
+
+def test_memory_calls_behind_the_last_kernel_of_the_last_step_count_by_its_mark(tmp_path: Path) -> None:
+    """Each of four steps frees memory for 8 ms behind its kernels: the step's period holds them, and so does the mean,
+    though no kernel follows the last ones. What lies behind the mark is tear-down."""
+    at, rows = 1_000_000.0, []
+    processes = ((1, "CANN"), (2, "Python"))
+    events: list[dict[str, object]] = [
+        {"name": "process_name", "ph": "M", "pid": pid, "args": {"name": name}} for pid, name in processes
+    ]
+    free = {"name": "AscendCL@aclrtFree", "ph": "X", "pid": 1, "tid": 1, "dur": 8000}
+    for step in range(4):
+        begin = at
+        for n in range(20):
+            rows.append(f"{step},Op{n}_1,Op{n},AI_VECTOR_CORE,{at:.1f},2000")
+            at += 2000
+        events.append(free | {"ts": f"{at:.1f}"})
+        at += 8000
+        mark = {"name": f"ProfilerStep#{step}", "ph": "X", "pid": 2, "tid": 1, "ts": f"{begin:.1f}", "dur": at - begin}
+        events.append(mark)
+    events.append(free | {"ts": f"{at + 500:.1f}"})
+    (tmp_path / "kernel_details.csv").write_text("\n".join([HEADING, *rows]) + "\n", encoding="utf-8")
+    (tmp_path / "trace_view.json").write_text(json.dumps(events), encoding="utf-8")
+    report = advise([tmp_path], load_rules(config=load_config(None)))
+    (found,) = [f for f in report.findings if f.rule == "MEM040"]
+    assert found.saving is not None and found.saving.us == pytest.approx(8000, rel=0.01)
+    assert "in every step" in found.message.en and "8 ms per step" in found.message.en.replace("\u00a0", " ")

@@ -78,6 +78,16 @@ def test_an_upper_bound_never_looks_like_a_promised_gain():
     assert "up to 36 ms" in page  # what to do first
 
 
+def test_a_list_says_what_a_cause_gives_once_others_are_repaired_though_alone_it_gives_nothing():
+    """A severe cause without a figure seems to be worth nothing."""
+    first, *others = data_bound().findings
+    assert first.saving is not None
+    held = replace(first, id="F9", saving=replace(first.saving, us_per_step=0.0, after_others_us=19_000.0))
+    report = replace(data_bound(), findings=(first, held, *others))
+    text = " ".join(render(report, "text", color=False, width=100, limit=1).replace("\xa0", " ").split())
+    assert "F9 nothing by itself; 19 ms after the findings above are repaired" in text
+
+
 def test_symptoms_stand_under_their_cause_only():
     """Counting a symptom as a cause of its own sends people the wrong way."""
     text = render(data_bound(), "text", color=False, width=100)
