@@ -262,6 +262,8 @@ def _times(cells: Sequence[Any], scale: int) -> Any:
         instants = _instants(cells) if scale == 1000 else None
         return None if instants is None else pd.array(instants, dtype="Int64")
     kinds = set(map(type, cells))
+    if kinds == {float} and scale == 1000 and (instants := _instants(np.array(cells))) is not None:
+        return pd.array(instants, dtype="Int64")
     whole = "\n".join(map(str.strip, cells)) if kinds == {str} and scale == 1000 else ""
     if not kinds <= {int, float} and not _MICROSECONDS.fullmatch(whole):
         return None

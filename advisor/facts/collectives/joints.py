@@ -105,6 +105,7 @@ def join(exchanges: dict[int, Exchanges], groups: dict[str, tuple[int, ...]], co
     for pair in [p for p in members if not p[0] and len(members[p]) > 1]:
         for part in _share_names(members.pop(pair), pair[1], exchanges):
             members[f"~{part[0]}", pair[1]] = part
+    coder = _Keys(exchanges)
     for (group, kind), ranks in sorted(members.items()):
         if kind in POINT_TO_POINT:
             continue
@@ -112,7 +113,7 @@ def join(exchanges: dict[int, Exchanges], groups: dict[str, tuple[int, ...]], co
         # nobody exchanges with itself: others took part of whom no file is at hand
         complete = set(ranks) >= set(known) if known else complete_world and len(ranks) > 1
         full = tuple(sorted(set(known or ()) | set(ranks)))
-        joint = _side_by_side("" if group.startswith("~") else group, kind, tuple(sorted(ranks)), exchanges)
+        joint = _side_by_side("" if group.startswith("~") else group, kind, tuple(sorted(ranks)), exchanges, coder)
         if joint is not None:
             joint.members, joint.complete = full, complete
             yield joint
@@ -134,39 +135,49 @@ def _share_names(ranks: list[int], kind: str, exchanges: dict[int, Exchanges]) -
 
 
 class _Keys:
-    """Operations of different ranks as numbers: the same number, the same step and name."""
+    """Operations of different ranks as numbers: the same number, the same step and name. Each rank's words are looked
+    at once, for all its groups and kinds."""
 
-    def __init__(self) -> None:
-        self._steps: dict[str, int] = {}
-        self._names: dict[str, int] = {}
+    def __init__(self, exchanges: dict[int, Exchanges]) -> None:
+        self._exchanges = exchanges
+        self._steps, self._names = (
+            _codes({rank: getattr(ex, words) for rank, ex in exchanges.items()}) for words in ("steps", "names")
+        )
 
-    def by_name(self, ex: Exchanges, at: Ints) -> Ints:
+    def by_name(self, rank: int, at: Ints) -> Ints:
         """Of the operations at these places, by step and name."""
-        return self._in_steps(ex, at, _codes(self._names, ex.names)[ex.name[at]])
+        return self._in_steps(rank, at, self._names[rank][self._exchanges[rank].name[at]])
 
-    def by_order(self, ex: Exchanges, at: Ints) -> Ints:
+    def by_order(self, rank: int, at: Ints) -> Ints:
         """The same by step and place in it."""
-        return self._in_steps(ex, at, ex.ordinal[at])
+        return self._in_steps(rank, at, self._exchanges[rank].ordinal[at])
 
-    def _in_steps(self, ex: Exchanges, at: Ints, keys: Ints) -> Ints:
-        steps: Ints = _codes(self._steps, ex.steps)[ex.step[at]]
+    def _in_steps(self, rank: int, at: Ints, keys: Ints) -> Ints:
+        steps: Ints = self._steps[rank][self._exchanges[rank].step[at]]
         return steps << 32 | keys
 
 
-def _codes(known: dict[str, int], words: tuple[str, ...]) -> Ints:
-    return np.fromiter((known.setdefault(word, len(known)) for word in words), np.int64, len(words))
+def _codes(words_of: dict[int, tuple[str, ...]]) -> dict[int, Ints]:
+    """Each rank's words as numbers, the same of all ranks; ranks mostly share them all, and then the array as well."""
+    known: dict[str, int] = {}
+    codes: dict[tuple[str, ...], Ints] = {}
+    for words in words_of.values():
+        if words not in codes:
+            codes[words] = np.array([known.setdefault(word, len(known)) for word in words], np.int64)
+    return {rank: codes[words] for rank, words in words_of.items()}
 
 
-def _side_by_side(group: str, kind: str, ranks: tuple[int, ...], exchanges: dict[int, Exchanges]) -> Joint | None:
-    coder = _Keys()
+def _side_by_side(
+    group: str, kind: str, ranks: tuple[int, ...], exchanges: dict[int, Exchanges], coder: _Keys
+) -> Joint | None:
     places = {rank: exchanges[rank].of(group, kind) for rank in ranks}
-    keys = {rank: coder.by_name(exchanges[rank], at) for rank, at in places.items()}
+    keys = {rank: coder.by_name(rank, at) for rank, at in places.items()}
     different = {rank: np.unique(mine) for rank, mine in keys.items()}
     common = reduce(_both, different.values())
     if len(common) < 0.5 * max(map(len, different.values())) or any(
         len(different[rank]) < len(keys[rank]) for rank in ranks
     ):
-        keys = {rank: coder.by_order(exchanges[rank], at) for rank, at in places.items()}
+        keys = {rank: coder.by_order(rank, at) for rank, at in places.items()}
         common = reduce(_both, map(np.unique, keys.values()))
     if not len(common):
         return None

@@ -290,8 +290,8 @@ def _moved(
     order = np.argsort(owner[whole], kind="stable")
     packets = (column[moved][whole][order] for column in (packet, count, lasts))
     columns_of = dict(zip(("step", "name", "group"), (column.chosen(first) for column in operations), strict=True))
-    kinds = transport.chosen(first)
-    return columns_of, Transports(first, kinds.texts(), size[first], time[first], ratio, owner[whole][order], *packets)
+    moves = transport.chosen(first)
+    return columns_of, Transports(first, moves, size[first], time[first], ratio, owner[whole][order], *packets)
 
 
 @reader("db.links")

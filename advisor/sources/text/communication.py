@@ -6,10 +6,11 @@ which looks at each value and says what is wrong; both give the same columns.
 
 from __future__ import annotations
 
+import math
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field
-from itertools import chain
+from itertools import chain, compress
 from operator import attrgetter
 from pathlib import Path
 from typing import Any, TypeVar
@@ -18,6 +19,7 @@ import msgspec
 import numpy as np
 
 from advisor.basics.arrays import Floats, Ints
+from advisor.sources.coded import Coded
 from advisor.sources.frames import to_step
 from advisor.sources.text.jsontext import LOOKED_THROUGH
 from advisor.sources.text.textfiles import LARGEST, require_file
@@ -94,8 +96,7 @@ class Transports:
     """The transports that moved something, by the place of their operation; packets by the place of their transport."""
 
     place: Ints
-    names: Any
-    """Of each transport, a sequence of texts."""
+    names: Coded
     size_mb: Floats
     time_ms: Floats
     large: Floats
@@ -162,31 +163,34 @@ def _bears_more(content: bytes, steps: Steps) -> bool:
 
 def transports_of(operations: Sequence[Operation]) -> Transports | None:
     """What moved; None where a packet's size is no number."""
-    bands = [*chain.from_iterable(operation.bands.values() for operation in operations)]
-    place = np.repeat(np.arange(len(operations)), [len(operation.bands) for operation in operations])
-    size, time, large = (floats(map(attrgetter(name), bands), len(bands)) for name in ("size", "time", "large"))
+    parts = [*map(attrgetter("bands"), operations)]
+    bands = [*chain.from_iterable(map(dict.values, parts))]
+    place = np.repeat(np.arange(len(parts)), [*map(len, parts)])
+    cells = chain.from_iterable(map(attrgetter("size", "time", "large"), bands))
+    size, time, large = np.array([*cells], np.float64).reshape(-1, 3).T  # None becomes NaN
     moved = (np.nan_to_num(size) != 0) | (np.nan_to_num(time) != 0)
-    chosen = np.flatnonzero(moved).tolist()
-    names = [*chain.from_iterable(operation.bands for operation in operations)]
-    packets = [bands[i].packets for i in chosen]
-    count = [*map(len, packets)]
-    pairs = [*chain.from_iterable(each.values() for each in packets)]
+    chosen = moved.tolist()
+    names = [*compress(chain.from_iterable(parts), chosen)]
+    packets = [*map(attrgetter("packets"), compress(bands, chosen))]
     keys = [*chain.from_iterable(packets)]
-    if "".join(keys).strip("0123456789.eE+-"):
+    known = _sizes(set(keys))
+    if known is None:
         return None
-    try:
-        sizes = np.fromiter(map(float, keys), np.float64, len(keys))
-    except ValueError:
-        return None
-    if not np.isfinite(sizes).all():
-        return None
-    numbers = np.array(pairs, np.float64).reshape(-1, 2)
+    pairs = chain.from_iterable(chain.from_iterable(map(dict.values, packets)))
+    numbers = np.fromiter(pairs, np.float64, 2 * len(keys)).reshape(-1, 2)
     return Transports(
-        place[moved], [names[i] for i in chosen], size[moved], time[moved], large[moved],
-        np.repeat(np.arange(len(chosen)), count), sizes, numbers[:, 0], numbers[:, 1],
+        place[moved], Coded.of(names), size[moved], time[moved], large[moved],
+        np.repeat(np.arange(len(packets)), [*map(len, packets)]),
+        np.fromiter(map(known.__getitem__, keys), np.float64, len(keys)), numbers[:, 0], numbers[:, 1],
     )  # fmt: skip
 
 
-def floats(values: Any, length: int) -> Floats:
-    """Numbers, NaN for None."""
-    return np.fromiter((np.nan if value is None else value for value in values), np.float64, length)
+def _sizes(keys: Collection[str]) -> dict[str, float] | None:
+    """The sizes that stand in these keys; None where one is no number."""
+    if "".join(keys).strip("0123456789.eE+-"):
+        return None
+    try:
+        known = {key: float(key) for key in keys}
+    except ValueError:
+        return None
+    return known if all(map(math.isfinite, known.values())) else None

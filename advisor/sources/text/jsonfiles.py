@@ -9,9 +9,11 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping, Sequence
 from functools import lru_cache
+from operator import attrgetter
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from advisor.sources.coded import Coded
 from advisor.sources.frames import Unusable, build_frame, to_float, to_step
 from advisor.sources.readers import reader
 from advisor.sources.reference import Note, TableRef
@@ -195,11 +197,10 @@ def _transports(
 ) -> tuple[pd.DataFrame | None, pd.DataFrame | None]:
     """As `_found_transports`, of columns that are all as expected."""
     split = [*map(split_operation, listed.keys)]
-    place = moved.place.tolist()
     operations = {
-        "step": [listed.steps[i] for i in place],
-        "name": [split[i][0] for i in place],
-        "group": [split[i][1] for i in place],
+        "step": Coded(moved.place, listed.steps),
+        "name": Coded(moved.place, [name for name, _ in split]),
+        "group": Coded(moved.place, [group for _, group in split]),
     }
     return moved_frames(operations, moved, file, note)
 
@@ -223,7 +224,7 @@ def moved_frames(
         "small_packets": count * (1.0 - np.clip(moved.large, 0.0, 1.0)),
     }
     packets = {
-        "transport": np.asarray(moved.names, object)[moved.owner],
+        "transport": moved.names.chosen(moved.owner),
         "size_bytes": moved.packet_mb,
         "count": moved.packets,
         "time_us": moved.packet_ms,
@@ -364,7 +365,8 @@ def _read_communication(path: Path, note: Note) -> Communication:
         anything = isinstance(data, dict) and bool(data)
     else:
         timed = listed.chosen([i for i, operation in enumerate(listed.contents) if operation.times is not None])
-        cells = {column: [getattr(each.times, column) for each in timed.contents] for column in _TIMES}
+        times = [*map(attrgetter("times"), timed.contents)]
+        cells = {column: [*map(attrgetter(column), times)] for column in _TIMES}
         frame, *found = _collectives(timed, cells, file, note), *_transports(listed, moved, file, note)
         anything = listed.filled
     for part, what in ((frame, "collectives"), (found[0], "transports")):
