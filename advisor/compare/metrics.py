@@ -27,7 +27,7 @@ def metrics(old: FactTable, new: FactTable, kinds: Mapping[str, FactKind], doubt
     noise, least = noise_of_step(old, new), settings().limits["least_change"]
     steps = [max(t.number(name) or 0.0 for name in ("step.time_us", "data.step_us")) for t in (old, new)]
     floors = {"us": noise * min(filter(None, steps), default=0.0), "ratio": least}
-    for name in (*settings().metrics, *(() if all(steps) else settings().without_length)):
+    for name in (*(() if all(steps) else settings().without_length), *settings().metrics):
         kind = kinds.get(name)
         if kind is None:
             continue

@@ -102,6 +102,7 @@ def _work(old: FactTable, new: FactTable) -> Iterator[Obstacle]:
     yield from _device(old, new)
     yield from _differs("measured kernel", _measured(old), _measured(new), False)
     yield from _blocks(old, new)
+    yield from _differs("shapes", _launched_on(old, new), _launched_on(new, old), False)
     yield from _shapes(old, new)
     if is_taken_over("operator_type.time_us", "operator_type", old, new):
         here, there = (table.of("operator_type.time_us") for table in (old, new))
@@ -141,6 +142,17 @@ def _costliest(own: Mapping[Key, Fact], other: Mapping[Key, Fact]) -> str:
 def _measured(table: FactTable) -> str:
     """The kernel that a benchmark measures."""
     return str(table.value("recording.measured_type") or "")
+
+
+def _launched_on(table: FactTable, other: FactTable) -> str:
+    """The inputs on which the kernel that a benchmark measures was launched here and not there, where it was launched
+    on several."""
+    key = ("operator_type", _measured(table))
+    here, there = (side.of("operator_type.inputs_shapes").get(key) for side in (table, other))
+    if here is None or there is None or not isinstance(here.value, tuple) or not isinstance(there.value, tuple):
+        return ""
+    alone = [each for each in here.value if each not in there.value]
+    return f"{key[1]} {alone[0] if alone else '–'}" if set(here.value) != set(there.value) else ""
 
 
 def _operators(table: FactTable) -> float | None:

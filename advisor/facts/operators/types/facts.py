@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from itertools import islice
 
 import numpy as np
 
@@ -22,6 +23,9 @@ from advisor.model import Fact, Source, Subject
 
 PARTS = ("update", "attention", "fusible", "written_back", "optimizer", "loss")
 """Of what a type's kernels may be a part (`TypeRow.parts`)."""
+
+INPUTS_TOLD = 20
+"""Input shapes of a type that are told one by one: the costliest."""
 
 Rows = Mapping[int, TypeRow]
 """Rank -> one type there."""
@@ -96,8 +100,19 @@ def _of_one(row: TypeRow, kind: str) -> Told:
     return {
         "core": row.core or None, "category": kind or None,
         "dtypes": row.dtypes.rstrip(";") or None, "shapes": row.shapes.rstrip(";") or None,
-        "inputs": row.inputs if row.inputs > 1 else None,
-        **converts, **row.units.told(), **row.memory.told(row.whole_us),
+        **_inputs(row), **converts, **row.units.told(), **row.memory.told(row.whole_us),
+    }  # fmt: skip
+
+
+def _inputs(row: TypeRow) -> Told:
+    """How long a call takes on each of several inputs: launches on other shapes are other measurements."""
+    if len(row.inputs) < 2:
+        return {}
+    most = dict(islice(row.inputs.items(), INPUTS_TOLD))
+    return {
+        "inputs": len(row.inputs), "inputs_shapes": tuple(each.rstrip(";") for each in most),
+        "inputs_calls": tuple(calls for calls, _ in most.values()),
+        "inputs_times": tuple(us / calls for calls, us in most.values()),
     }  # fmt: skip
 
 
