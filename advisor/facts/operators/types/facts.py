@@ -41,6 +41,7 @@ def type_facts(
     exchanged = sum(scales[rank].per_step(row.total_us) for rank, row in exchanges)
     device = computed + exchanged if np.isfinite(exchanged) else computed
     timed = {rank for rank, o in found.items() if any(np.isfinite(row.alone_us).any() for row in o.types.values())}
+    lasts = _longest_calls(found.values())
     for name in dict.fromkeys(name for o in found.values() for name, row in o.types.items() if not row.communication):
         rows = {rank: o.types[name] for rank, o in found.items() if name in o.types}
         on_aicpu = sorted(rank for rank, row in rows.items() if row.aicpu.us > 0)
@@ -65,7 +66,7 @@ def type_facts(
         bound = None if waits else min((each for each in bounds if each is not None), default=None)
         of_type: Told = {
             "time_us": time, "count": count or None,  # it has run
-            "average_us": time / count if count else None,
+            "average_us": time / count if count else None, "outlasts": _outlasts(name, time / (count or 1.0), lasts),
             "compute_share": time * len(found) / computed if computed and not waits else None,
             "exposed_us": exposed, "step_share": share, "stake_share": bound if share is None else share,
             "random": is_random(name), "own": is_own(name), "copies": is_rearranging(name) or None,
@@ -114,6 +115,22 @@ def _inputs(row: TypeRow) -> Told:
         "inputs_calls": tuple(calls for calls, _ in most.values()),
         "inputs_times": tuple(us / calls for calls, us in most.values()),
     }  # fmt: skip
+
+
+def _longest_calls(found: Iterable[Operators]) -> dict[str, float]:
+    """Type -> its longest call on any rank, microseconds; of computing types, where all of them tell it."""
+    lasts: dict[str, float] = {}
+    for row in (row for o in found for row in o.types.values() if not row.communication and row.whole_us):
+        longest = max((row.longest_us or 0.0, *(call.us for call in row.longest)))
+        lasts[row.type] = max(longest or np.inf, lasts.get(row.type, 0.0))
+    return lasts
+
+
+def _outlasts(name: str, average_us: float, lasts: Mapping[str, float]) -> float | None:
+    """How many times as long as any call of another type this one's calls last; None where they do not, or where nobody
+    knows."""
+    other = max((us for each, us in lasts.items() if each != name), default=np.inf)
+    return average_us / other if other < average_us else None
 
 
 def _longest(found: Mapping[int, Operators], scales: Mapping[int, Scale], rows: Rows) -> Told:
