@@ -125,6 +125,16 @@ def test_what_the_table_calls_noise_did_not_go_the_wrong_way():
         assert [effect.outcome for effect in comparison.effects] == [outcome]
 
 
+def test_launches_that_became_shorter_are_shorter_in_sum():
+    """A benchmark whose host launches slowly is idle for the most part; that hides nothing of the kernel it measures."""
+    parts = ("recording.measured_us", "step.time_us", "step.computing_us")
+    sides = [
+        report(dict(zip(parts, values, strict=True)), profile=replace(PROFILE, has_steps=False))
+        for values in ((4.45, 1740.0, 267.0), (3.8, 1700.0, 228.0))
+    ]
+    assert all(compare(*sides).metric(name).moved for name in ("recording.measured_us", "step.computing_us"))
+
+
 def test_collectives_that_take_longer_behind_computation_are_told():
     """A step that became shorter may hide that its largest exchange became longer."""
     sides = [
