@@ -126,7 +126,7 @@ def test_what_the_table_calls_noise_did_not_go_the_wrong_way():
 
 
 def test_launches_that_became_shorter_are_shorter_in_sum():
-    """A benchmark whose host launches slowly is idle for the most part; that hides nothing of the kernel it measures."""
+    """A benchmark whose host launches slowly is idle for the most part; that hides nothing of what it measures."""
     parts = ("recording.measured_us", "step.time_us", "step.computing_us")
     sides = [
         report(dict(zip(parts, values, strict=True)), profile=replace(PROFILE, has_steps=False))
