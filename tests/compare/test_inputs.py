@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -44,6 +45,29 @@ def test_the_inputs_on_which_a_type_became_slower_are_named(after, told):
     assert all(line.role is Role.SEEN_AT for line in comparison.accounts if line.inputs)
     page = render(comparison, "text").replace("\u00a0", " ")
     assert (f"MatMul {SHAPES[0]}, average time of a call on these inputs: 1 ms → 3 ms" in page) is bool(told)
+
+
+TWICE = ("8192,2048;16000,2048", "8192,2048;6144,2048", "2048,8192;8192,6144")
+
+
+@pytest.mark.parametrize(
+    ("after", "what"),
+    [
+        (TWICE, ["batch"]),
+        ((TWICE[2], TWICE[0], TWICE[1]), ["batch"]),  # another one is the costliest now
+        (("4096,2048;6144,2048", "4096,2048;16000,2048", "2048,4096;4096,6144"), []),  # only this changed
+    ],
+)
+def test_a_batch_twice_as_large_is_another_batch_whichever_product_is_the_costliest(after, what):
+    """Every product has twice the rows: that a step takes longer is no news, and no two steps may be compared."""
+    before = ("4096,2048;16000,2048", "4096,2048;6144,2048", "2048,4096;4096,6144")
+    sides = []
+    for shapes, us in ((before, 300.0), (after, 590.0)):
+        side = _report((us, us, us), (10, 10, 10), shapes)
+        sides.append(replace(side, facts=(*side.facts, Fact("operator_type.shapes", KIND, shapes[0]))))
+    comparison = compare(*sides)
+    assert [o.what for o in comparison.obstacles if o.blocks] == what
+    assert comparison.comparable is not bool(what)
 
 
 HEADING = "Device_id,Name,Type,Accelerator Core,Start Time(us),Duration(us),Wait Time(us),Block Num,Input Shapes"
