@@ -24,7 +24,9 @@ def is_gone(subject: Subject, old: FactTable, new: FactTable) -> bool:
     times, key = f"{subject.kind}.time_us", key_of(subject)
     before, after = old.of(times), new.of(times)
     alike = any(kind == subject.kind for kind, _ in after)
-    return key in before and key not in after and alike and not is_taken_over(times, subject.kind, old, new)
+    if key not in before or key in after or not alike or is_taken_over(times, subject.kind, old, new):
+        return False
+    return (number(before[key].value) or 0.0) >= _least_listed(new)
 
 
 def is_taken_over(times: str, kind: str, old: FactTable, new: FactTable) -> bool:
@@ -36,9 +38,18 @@ def is_taken_over(times: str, kind: str, old: FactTable, new: FactTable) -> bool
         of_kind = {key: number(fact.value) or 0.0 for key, fact in table.of(times).items() if key[0] == kind}
         sides.append(of_kind)
     before, after = sides
-    went = sum(_lost(us, after.get(key)) for key, us in before.items())
-    came = sum(us for key, us in after.items() if key not in before)
+    least, least_before = _least_listed(new), _least_listed(old)
+    went = sum(_lost(us, after.get(key)) for key, us in before.items() if key in after or us >= least)
+    came = sum(us for key, us in after.items() if key not in before and us >= least_before)
     return bool(before) and takes_over(came, went)
+
+
+def _least_listed(table: FactTable) -> float:
+    """What an operator type must take to be listed, microseconds: of a list that holds less than all computing, as much
+    as the shortest of it. What takes less is neither gone nor new."""
+    listed = [number(fact.value) or 0.0 for fact in table.of("operator_type.time_us").values()]
+    whole = table.number("operators.compute_us") or 0.0
+    return min(listed, default=0.0) if sum(listed) < (1 - settings().limits["least_change"]) * whole else 0.0
 
 
 def takes_over(came: float, went: float) -> bool:

@@ -45,6 +45,8 @@ class Change:
     rest: bool = False
     calls: tuple[float, float] | None = None
     """How often an operator type is called on either side, where that changed."""
+    inputs: str = ""
+    """Of an operator type, the input shapes that alone are meant: the times are those of a call on them."""
     overlaps: bool = False
     """Of a part: those named for it run beside one another, together longer than it; nothing is left over of it."""
 

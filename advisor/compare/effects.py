@@ -102,24 +102,29 @@ def _there(finding: Finding, own: FactTable, other: FactTable) -> float:
     return min(max(min(found)[1], 0.0), 1.0) if found else 0.0
 
 
-def effects(before: Report, seen: Sight, units: dict[str, str], step: Metric | None) -> Iterator[Effect]:
+def effects(
+    before: Report, seen: Sight, units: dict[str, str], step: Metric | None, shown: Sequence[Metric] = ()
+) -> Iterator[Effect]:
     """For each remedy that names a fact to watch: before, after, and the outcome. `step` is None where step times
     may not be compared: then only facts that are no times are judged by themselves, and no gain is stated. Where tables
-    are lost, a fault of the collection that no longer shows is not repaired."""
+    are lost, a fault of the collection that no longer shows is not repaired. What is `shown` as within noise did not go
+    the wrong way."""
+    still = {(metric.fact, metric.before, metric.after) for metric in shown if not metric.moved}
     blind = {"kept": "unmeasured"} if seen.lost else {}
+
+    def outcome(effect: Effect) -> str:
+        if effect.finding.direction == Direction.EVIDENCE:
+            return blind.get(effect.outcome, effect.outcome)
+        astray = effect.outcome == "opposite" and (effect.fact, effect.before, effect.after) in still
+        return "unmoved" if astray else effect.outcome
+
     told = (
         _effect(finding, remedy, seen.old, seen.new, units, step)
         for finding in before.findings
         for remedy in finding.remedies
         if remedy.verify is not None
     )
-    found = [
-        replace(effect, outcome=blind.get(effect.outcome, effect.outcome))
-        if effect.finding.direction == Direction.EVIDENCE
-        else effect
-        for effect in told
-    ]
-    yield from _shared(found, step)
+    yield from _shared([replace(effect, outcome=outcome(effect)) for effect in told], step)
 
 
 def _effect(

@@ -85,28 +85,29 @@ def _both(old: FactTable, new: FactTable, name: str) -> tuple[float, ...]:
 
 
 def _fewer_calls(old: FactTable, new: FactTable) -> float | None:
-    """How many times as often each type of operator was called before; None where these differ from each other, and
-    where types are too few to tell that from chance. As often as before is told by most types, however long the others
-    take: what is called more often among them is what changed. Another number of executions shows in most of the time
-    as well."""
-    chosen = settings()
-    counts, later, times = old.of(_CALLS), new.of(_CALLS), old.of("operator_type.time_us")
+    """How many times as often each type of operator was called before; None where these differ from each other, where
+    types are too few to tell that from chance, and where their calls are of another size: that is another model, not
+    another number of executions. As often as before is told by most types, however long the others take: what is called
+    more often among them is what changed. Another number of executions shows in most of the time as well."""
+    chosen, tables = settings(), [side.of(name) for side in (old, new) for name in (_CALLS, "operator_type.time_us")]
     found = []
-    for key in counts.keys() & later.keys() & times.keys():
-        calls, now, us = (number(table[key].value) for table in (counts, later, times))
-        if calls and now and us and min(calls, now, us) > 0:
-            found.append((calls / now, us))
+    for key in set.intersection(*(set(table) for table in tables)):
+        calls, us, now, now_us = (number(table[key].value) or 0.0 for table in tables)
+        if min(calls, us, now, now_us) > 0:
+            found.append((calls / now, us, now_us))
     found.sort()
-    if not found or not all(math.isfinite(factor) for factor, _ in found):
+    if not found or not all(math.isfinite(factor) for factor, *_ in found):
         return None
-    noise, whole = chosen.limits["least_change"], chosen.limits["executed_alike"] * sum(us for _, us in found)
+    noise, whole = chosen.limits["least_change"], chosen.limits["executed_alike"] * sum(us for _, us, _ in found)
     for factor in (1.0, found[len(found) // 2][0]):
-        alike = [us for each, us in found if abs(each - factor) <= noise * factor]
+        alike = [(us, now_us) for each, us, now_us in found if abs(each - factor) <= noise * factor]
         most = len(alike) >= chosen.limits["executed_types"] and 2 * len(alike) > len(found)
-        if abs(factor - 1) <= noise and (most or sum(alike) >= whole):
+        took, takes = (sum(side) for side in zip(*alike, strict=True)) if alike else (0.0, 0.0)
+        if abs(factor - 1) <= noise and (most or took >= whole):
             return 1.0
-        if most and sum(alike) >= whole:
-            return factor
+        if most and took >= whole:
+            sizes = took, factor * takes  # what as many calls take
+            return factor if max(sizes) <= chosen.limits["executed_size"] * min(sizes) else None
     return None
 
 

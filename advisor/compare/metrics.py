@@ -22,18 +22,21 @@ def metrics(old: FactTable, new: FactTable, kinds: Mapping[str, FactKind], doubt
     """The metrics of knowledge_base/comparison.yaml that at least one side has measured.
 
     Times have moved by more than the noise of the shorter step, which notices it, shares by more than `least_change` of
-    the whole. Of the length a `doubt` may be told, a part that nobody can compare.
+    the whole; what a benchmark's kernel takes depends on no length of the recording. Of the length a `doubt` may be
+    told, a part that nobody can compare.
     """
     noise, least = noise_of_step(old, new), settings().limits["least_change"]
     steps = [max(t.number(name) or 0.0 for name in ("step.time_us", "data.step_us")) for t in (old, new)]
+    measured = all(table.number(MEASURED_KERNEL) for table in (old, new))
+    itself = (MEASURED_KERNEL, "step.computing_us") if measured else ()
     floors = {"us": noise * min(filter(None, steps), default=0.0), "ratio": least}
-    for name in (*settings().metrics, *(() if all(steps) else settings().without_length)):
+    for name in (*(() if all(steps) else settings().without_length), *settings().metrics):
         kind = kinds.get(name)
         if kind is None:
             continue
         before, after = old.number(name), new.number(name)
         if before is not None or after is not None:
-            floor = 0.0 if name == MEASURED_KERNEL else floors.get(kind.unit, 0.0)
+            floor = 0.0 if name in itself else floors.get(kind.unit, 0.0)
             if name == KERNEL_TIME and not all(steps):
                 floor = max(_starts(table) for table in (old, new))
             unsure = (noise + doubt if name == "step.time_us" else noise) if kind.unit == "us" else least

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator, Mapping
 
 from advisor.basics.units import show_apart
@@ -102,6 +103,7 @@ def _work(old: FactTable, new: FactTable) -> Iterator[Obstacle]:
     yield from _device(old, new)
     yield from _differs("measured kernel", _measured(old), _measured(new), False)
     yield from _blocks(old, new)
+    yield from _differs("shapes", _launched_on(old, new), _launched_on(new, old), False)
     yield from _shapes(old, new)
     if is_taken_over("operator_type.time_us", "operator_type", old, new):
         here, there = (table.of("operator_type.time_us") for table in (old, new))
@@ -141,6 +143,17 @@ def _costliest(own: Mapping[Key, Fact], other: Mapping[Key, Fact]) -> str:
 def _measured(table: FactTable) -> str:
     """The kernel that a benchmark measures."""
     return str(table.value("recording.measured_type") or "")
+
+
+def _launched_on(table: FactTable, other: FactTable) -> str:
+    """The inputs on which the kernel that a benchmark measures was launched here and not there, where it was launched
+    on several."""
+    key = ("operator_type", _measured(table))
+    here, there = (side.of("operator_type.inputs_shapes").get(key) for side in (table, other))
+    if here is None or there is None or not isinstance(here.value, tuple) or not isinstance(there.value, tuple):
+        return ""
+    alone = [each for each in here.value if each not in there.value]
+    return f"{key[1]} {alone[0] if alone else '–'}" if set(here.value) != set(there.value) else ""
 
 
 def _operators(table: FactTable) -> float | None:
@@ -198,7 +211,7 @@ def _shapes(old: FactTable, new: FactTable) -> Iterator[Obstacle]:
     others = [key for key in sorted(weights) if before[key].value != after[key].value]
     by_factor: dict[float, list[Key]] = {}
     for key in others:
-        factor = _factor(before[key].value, after[key].value)
+        factor = _factor(before[key].value, after[key].value) or _factor_of_all(key, old, new)
         if factor and (abs(factor - 1) <= settings().limits["fact_noise"] or key not in again):
             by_factor.setdefault(round(factor, 3), []).append(key)
     changed = sorted((key for key in others if key not in again), key=lambda key: -weights[key])
@@ -211,6 +224,19 @@ def _shapes(old: FactTable, new: FactTable) -> Iterator[Obstacle]:
     if changed and sum(weights[key] for key in changed) >= limit * total and len(changed) >= few:
         was, now = (f"{changed[0][1]} {side[changed[0]].value}" for side in (before, after))
         yield Obstacle("shapes", was, now, False, _why("shapes"))
+
+
+def _factor_of_all(key: Key, old: FactTable, new: FactTable) -> float | None:
+    """The factor by which each of a type's input shapes has become another one; None where there is no such. Which of
+    them is the costliest, and so told as the type's, may change by itself."""
+    was, now = (side.of("operator_type.inputs_shapes").get(key) for side in (old, new))
+    if was is None or now is None or not isinstance(was.value, tuple) or not isinstance(now.value, tuple):
+        return None
+    other = [each for each in was.value if each not in now.value]
+    if not other or 2 * len(other) < len(was.value):
+        return None
+    common = set.intersection(*({_factor(a, b) for b in now.value} - {None} for a in other))
+    return min(common, key=lambda factor: abs(math.log(factor or 1.0)), default=None)
 
 
 def _more_calls(key: Key, old: FactTable, new: FactTable) -> bool:

@@ -16,6 +16,7 @@ from advisor.compare.changes import Change, Role, changes, stirred
 from advisor.compare.effects import causes, effects
 from advisor.compare.executions import as_many_calls, doubt, holds_as_much
 from advisor.compare.facts import FactTable
+from advisor.compare.inputs import of_measured, with_inputs
 from advisor.compare.matching import match_findings
 from advisor.compare.metrics import KERNEL_TIME, MEASURED_KERNEL, metrics
 from advisor.compare.model import Cause, Comparison, Matched, Metric, Obstacle
@@ -79,6 +80,7 @@ def compare(before: Report, after: Report, *, catalogue: Mapping[str, FactKind] 
     moved = comparable and of_steps is usable and untold is None and (kernels is None or kernels.moved)
     where = tuple(changes(old, new, worth)) if moved else ()
     within = tuple(stirred(old, new)) if outcome == "same" and marked and not where else ()
+    measured = tuple(of_measured(old, new)) if usable is not None and usable.fact == MEASURED_KERNEL else ()
     behind = tuple(causes(matched, old, new, of_steps, _against(where))) if of_steps is not None else ()
     said = untold or _headline(outcome, step or kernels, matched, between, behind, where, (old, new))
     return Comparison(
@@ -90,10 +92,10 @@ def compare(before: Report, after: Report, *, catalogue: Mapping[str, FactKind] 
         obstacles=between,
         metrics=found,
         findings=matched,
-        effects=tuple(effects(before, seen, units, usable or kernels)),
+        effects=tuple(effects(before, seen, units, usable or kernels, found)),
         causes=behind,
         unattributed_us=_unattributed(of_steps, behind),
-        accounts=where or within,
+        accounts=measured or tuple(with_inputs(where or within, old, new)),
     )
 
 

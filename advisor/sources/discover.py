@@ -15,7 +15,7 @@ from advisor.model import Parallelism, Problem
 from advisor.sources.base import Profile, Rank
 from advisor.sources.captures import of_one_run, with_one_collection, without_earlier
 from advisor.sources.database.dbfile import links_in
-from advisor.sources.folders import Judgement, Listing, Walk, is_folder
+from advisor.sources.folders import Judgement, Listing, Walk, is_folder, parallelism_of
 from advisor.sources.gaps import tell_gaps
 from advisor.sources.layouts import LAYOUTS, ascend, is_known, loose, opprof
 from advisor.sources.layouts.packed import NOT_READ, is_packed, unread_in, unread_of_rank
@@ -397,4 +397,4 @@ def _summarise(profile: Profile) -> None:
         stated = infer_parallelism(profile.groups, names)
     if stated is None and len(stages) > 1:
         stated = Parallelism(pipeline=len(stages), source="stages in the cluster analysis")
-    profile.parallelism = stated or Parallelism()
+    profile.parallelism = stated or parallelism_of([rank.root for rank in ranks]) or Parallelism()

@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import os
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
+
+from advisor.model import Parallelism
 
 DEEPEST = 6
 """Levels below the folder a user names that are looked into."""
@@ -26,6 +28,22 @@ _COPY = re.compile(r"(?: ?\([0-9]{1,3}\)| ?- ?(?:copy|副本)| 副本)+(?=\.[a-z
 def plain_name(name: str) -> str:
     """A file's name without what browsers and file managers add to a copy's: `x (1).json`, `x - Copy.csv`."""
     return _COPY.sub("", name)
+
+
+_WORKER = re.compile(r"dp(\d{1,6})_pp(\d{1,6})_tp(\d{1,6})_(?:[a-z]+\d+_)*rank\d+_\d+_\d{14}", re.IGNORECASE)
+
+
+def parallelism_of(folders: Sequence[Path]) -> Parallelism | None:
+    """What a serving engine says of its partition in the names of its workers' folders; None where one of several is
+    called otherwise, or where the places they name leave holes."""
+    found = [next(filter(None, map(_WORKER.match, reversed(folder.parts))), None) for folder in folders]
+    places = {tuple(map(int, match.groups())) for match in found if match}
+    if len(folders) < 2 or len(places) != len(folders):
+        return None
+    data, pipeline, tensor = (max(axis) + 1 for axis in zip(*places, strict=True))
+    if data * pipeline * tensor != len(places):
+        return None
+    return Parallelism(data=data, tensor=tensor, pipeline=pipeline, source="names of the workers' folders")
 
 
 @dataclass

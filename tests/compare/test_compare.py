@@ -112,6 +112,38 @@ def test_what_a_finding_rests_on_tells_that_it_is_gone():
         assert [effect.outcome for effect in comparison.effects] == [outcome]
 
 
+def test_what_the_table_calls_noise_did_not_go_the_wrong_way():
+    """Idle time that moved by less than the step notices is no fault of the remedy; what moved by more is."""
+    look = finding("idle-gaps", verify=Verify("step.idle_us", "falls"), remedy_id="look")
+    for idle, moved, outcome in ((60.0, False, "unmoved"), (160.0, True, "opposite")):
+        sides = (
+            report({"step.time_us": 1000.0, "step.idle_us": 50.0}, (look,)),
+            report({"step.time_us": 950.0 + idle, "step.idle_us": idle}, (look,)),
+        )
+        comparison = compare(*sides)
+        assert comparison.metric("step.idle_us").moved is moved
+        assert [effect.outcome for effect in comparison.effects] == [outcome]
+
+
+def test_launches_that_became_shorter_are_shorter_in_sum():
+    """A benchmark whose host launches slowly is idle for the most part; that hides nothing of what it measures."""
+    parts = ("recording.measured_us", "step.time_us", "step.computing_us")
+    sides = [
+        report(dict(zip(parts, values, strict=True)), profile=replace(PROFILE, has_steps=False))
+        for values in ((4.45, 1740.0, 267.0), (3.8, 1700.0, 228.0))
+    ]
+    assert all(compare(*sides).metric(name).moved for name in ("recording.measured_us", "step.computing_us"))
+
+
+def test_collectives_that_take_longer_behind_computation_are_told():
+    """A step that became shorter may hide that its largest exchange became longer."""
+    sides = [
+        report({"step.time_us": step, "operators.exchange_us": us}) for step, us in ((2870.0, 314.0), (2510.0, 422.0))
+    ]
+    metric = compare(*sides).metric("operators.exchange_us")
+    assert metric is not None and metric.moved and metric.change > 0.3
+
+
 def test_rules_that_measured_different_things_found_different_things():
     """Gates and attention that are not fused share a verdict; whoever repaired the one and lost the other is told so. A
     rule that judges by what the other judged by has found the same."""

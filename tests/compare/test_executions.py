@@ -158,6 +158,30 @@ def test_windows_of_a_chosen_length_are_compared_where_a_part_tells_of_as_much_w
     assert bool(told.accounts) == (outcome == "faster")
 
 
+def listed(whole: float, **us: float) -> Report:
+    """The longest types of so many microseconds of computing, each called ten times."""
+    facts = [Fact("operator_type.time_us", Subject("operator_type", name), each) for name, each in us.items()]
+    facts += [Fact("operator_type.count", fact.subject, 10.0) for fact in facts]
+    facts.append(Fact("operators.compute_us", RUN, whole))
+    return Report(PROFILE, Summary("undetermined", SAME), facts=tuple(facts))
+
+
+@pytest.mark.parametrize(("whole", "taken"), [(950.0, False), (800.0, True)])
+def test_what_a_list_of_the_longest_types_leaves_out_is_not_gone(whole: float, taken: bool):
+    """Of the longest types alone a shorter one falls out as soon as others grow: nothing tells that it was renamed. A
+    table of all types tells that it is gone."""
+    before = listed(600.0, MatMul=300.0, Attention=200.0, Slice=100.0)
+    after = listed(whole, MatMul=450.0, Attention=200.0, SwiGlu=150.0)
+    assert [o.what for o in compare(before, after).obstacles] == (["operators"] if taken else [])
+
+
+@pytest.mark.parametrize(("slower", "what"), [(2.0, ["executions"]), (6.0, [])])
+def test_calls_of_another_size_are_another_model_and_no_longer_recording(slower: float, what: list[str]):
+    """Every type is called a third more often, as in a model with more layers, whose calls take six times as long."""
+    told = compare(recorded(300), recorded(400, slower=slower))
+    assert [o.what for o in told.obstacles] == what
+
+
 def test_kernel_time_of_as_many_calls_is_a_verdict():
     """A statistic alone tells no length; as many calls that take less time in sum are told, and remedies judged."""
     subject = Subject("operator_type", "Attention")

@@ -103,6 +103,8 @@ def _of_the_step(
     weighty = [f for f in findings if not _is_trifle(f, facts.number("operators.compute_us", RUN))]
     direction, headline = _without_cause(findings, weighty, checks, step_us, breakdown or host, unread, doubt)
     if direction == "undetermined":
+        if not (findings or breakdown) and (largest := _largest_type(facts)) is not None:
+            headline = _sentences(headline, largest)
         # what a doubt would be settled by may all be at hand; then what other rules wait for settles it no more
         settled = doubt is not None and doubt.suspect is None
         headline = _with_wanted(headline, doubt.tells if doubt and settled else _most_wanted(missing))
@@ -120,6 +122,14 @@ def _of_the_step(
     if direction == "healthy" and isinstance(defects, int) and defects:
         headline = _sentences(headline, both("summary.problems", count=defects))
     return summary(direction, headline)
+
+
+def _largest_type(facts: FactSet) -> Text | None:
+    """The operator type that takes most of the kernel time, which is all that a table of sums tells."""
+    told = facts.of("operator_type.compute_share")
+    shares = {subject.id: share for subject in told if (share := facts.number("operator_type.compute_share", subject))}
+    name = max(sorted(shares), key=lambda each: shares[each], default="")
+    return both("summary.largest", name=name, share=show(shares[name], "ratio")) if name else None
 
 
 def _of_kernels(findings: Sequence[Finding]) -> str:

@@ -98,7 +98,19 @@ KINDS = (
     ),
     kind("operator_type.dtypes", "text", _TYPE, "input data types of its costliest kernels", needs="kernels"),
     kind("operator_type.shapes", "text", _TYPE, "input shapes of its costliest kernels", needs="kernels"),
+    kind(
+        "operator_type.outlasts",
+        "number",
+        _TYPE,
+        "its mean call as a multiple of the longest call of any other type, where it is longer",
+        needs=_NEEDS,
+    ),
     kind("operator_type.inputs", "count", _TYPE, "input shapes of its calls, where they are several", needs="kernels"),
+    kind("operator_type.inputs_shapes", "list", _TYPE, "the costliest of these, longest first", needs="kernels"),
+    kind(
+        "operator_type.inputs_calls", "list", _TYPE, "calls on each of them in the profile of a rank", needs="kernels"
+    ),
+    kind("operator_type.inputs_times", "list", _TYPE, "microseconds of a call on each of them, mean", needs="kernels"),
     kind(
         "operator_type.float32_share",
         "ratio",

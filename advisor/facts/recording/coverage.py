@@ -46,8 +46,11 @@ def partial_steps(told: list[set[int]]) -> set[int]:
 
 
 def uneven_tables(ranks: Sequence[Rank]) -> list[str]:
-    """Tables of single ranks that half of these have, and not all; the first in the order of their names."""
-    return lacked_by_some(([table for table in rank.tables if table in _TELLING] for rank in ranks), len(ranks))
+    """Tables of single ranks that half of these have, and not all; the first in the order of their names. Of a rank
+    whose kernels stand one by one a timeline tells nothing that nobody may lack: without any timeline it is judged."""
+    spared = "trace" if all(rank.has("kernels") for rank in ranks if not rank.has("trace")) else ""
+    telling = {*_TELLING} - {spared}
+    return lacked_by_some(([table for table in rank.tables if table in telling] for rank in ranks), len(ranks))
 
 
 def _is_silent(rank: Rank, times: StepTimes | None, course: Course | None, recomputed: KernelSteps | None) -> bool:

@@ -94,7 +94,7 @@ def change_line(line: Change, title: Text, lang: str) -> str:
     if line.rest:
         name = as_recorded(both(f"comparison.rest_of_{'step' if line.role is Role.PART else 'part'}"))
     elif line.subject != RUN:
-        name = where(line.subject, lang)
+        name = " ".join(filter(None, (where(line.subject, lang), line.inputs)))
         if line.role in _LINES:
             name = word(lang, "comparison.seen_name", name=name, what=title)
     before, after = show_apart(line.before, line.after, "us", MEASURED)
@@ -110,9 +110,9 @@ def change_line(line: Change, title: Text, lang: str) -> str:
 
 
 def accounts_title(comparison: Comparison, lang: str) -> str:
-    """What is listed below: parts of a change, or what changed in a step that as a whole did not."""
-    parts = any(line.role is Role.PART for line in comparison.accounts)
-    return word(lang, "comparison.accounts" if parts else "comparison.stirred")
+    """What is listed below: where a change stands, or what changed in a step that as a whole did not."""
+    within = any(line.role is Role.WITHIN for line in comparison.accounts)
+    return word(lang, "comparison.stirred" if within else "comparison.accounts")
 
 
 def account_lines(comparison: Comparison, lang: str) -> list[str]:
@@ -298,6 +298,7 @@ def comparison_to_json(comparison: Comparison) -> dict[str, Any]:
                 "role": a.role.value, "part": a.part, "fact": a.fact, "subject": _subject(a.subject),
                 "before": _plain(a.before), "after": _plain(a.after), "change_us": _plain(a.difference),
                 "share": _plain(a.share), "rest": a.rest, "calls": _plain(a.calls), "overlaps": a.overlaps,
+                "inputs": a.inputs,
             }
             for a in comparison.accounts
         ],

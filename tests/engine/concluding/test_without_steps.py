@@ -29,3 +29,13 @@ def test_the_data_pipeline_is_told_of_a_batch() -> None:
     told = tell_of_recording(replace(report, findings=(finding,))).findings[0].message
     assert told.en == "Each batch waits 8 ms (41 % of the time for a batch) for data."
     assert told.zh == "每个batch等待数据8 ms（占batch间隔的41 %）。"
+
+
+def test_what_happens_a_step_happens_in_the_recording() -> None:
+    """A sentence keeps its spaces: "kernels a step" is no "kernelsin the recording"."""
+    report = data_bound()
+    finding = replace(
+        report.findings[0], message=Text("The host launches 12 kernels a step.", "每个step下发12个kernel。")
+    )
+    told = tell_of_recording(replace(report, findings=(finding,))).findings[0].message
+    assert told.en in ("The host launches 12 kernels in the recording.", "The host launches 12 kernels per batch.")

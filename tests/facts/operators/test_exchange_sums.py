@@ -35,3 +35,27 @@ def test_reductions_six_times_as_long_as_computation_pass_mostly_alone(tmp_path)
 def test_collectives_that_computation_or_each_other_may_hide_are_not_told(tmp_path, reduced_us):
     """Two groups at once, all of it behind computation, or no collective at all."""
     assert not [f for f in _report(tmp_path, reduced_us).findings if f.rule == "COMM013"]
+
+
+@pytest.mark.parametrize(
+    ("dispatch_us", "reduced_us", "remedies"),
+    [
+        (3_000_000.0, 250_000.0, ["shrink-expert-serving"]),
+        (600_000.0, 700_000.0, ["shrink-expert-serving", "shrink-serving-exchange"]),
+        (0.0, 700_000.0, ["shrink-serving-exchange"]),
+    ],
+)
+def test_the_exchange_of_experts_has_another_remedy_than_that_of_split_layers(
+    tmp_path: Path, dispatch_us: float, reduced_us: float, remedies: list[str]
+):
+    """Fewer cards for one copy of the model do nothing where nearly all of the time is dispatch and combine."""
+    rows = [
+        ("hcom_allReduce_", "HCCL", 774, reduced_us),
+        ("MoeDistributeDispatchV2", "AI_VECTOR_CORE", 960, dispatch_us),
+    ]
+    rows += [("FusedInferAttentionScore", "MIX_AIC", 960, 500_000.0), ("GroupedMatmul", "AI_CORE", 960, 700_000.0)]
+    whole = sum(us for *_, us in rows)
+    lines = [f"0,{n},{c},{k},{us},{us / k},{us / k},{us / k},{100 * us / whole}" for n, c, k, us in rows if us]
+    (tmp_path / "op_statistic.csv").write_text("\n".join([HEADING, *lines]) + "\n", encoding="utf-8")
+    found = next(f for f in advise([tmp_path], load_rules(), Options()).findings if f.rule == "COMM015")
+    assert [remedy.id for remedy in found.remedies] == remedies

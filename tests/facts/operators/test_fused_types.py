@@ -25,6 +25,22 @@ def test_what_dominates_on_cube_cores_is_where_to_start_whatever_its_name(tmp_pa
     assert found == (["FFN"] if told else [])
 
 
+@pytest.mark.parametrize(("other", "told"), [(1700.0, True), (9000.0, False)])
+def test_a_few_calls_that_tower_over_all_others_are_named(tmp_path: Path, other: float, told: bool):
+    """Three calls take a fifth of the time, each twenty times as long as any other kernel: the largest types are the
+    model, these are what somebody can repair. Calls that other kernels come near to are layers like them."""
+    rows = [("PromptFlashAttention", round(300_000.0 / other), other), ("Conv3D", 3, 36_000.0), ("MatMul", 400, 300.0)]
+    whole = sum(calls * each for _, calls, each in rows)
+    lines = [
+        f"0,{name},AI_CORE,{calls},{calls * each},{each},{each},{each},{100 * calls * each / whole}"
+        for name, calls, each in rows
+    ]
+    (tmp_path / "op_statistic.csv").write_text("\n".join([HEADING, *lines]) + "\n", encoding="utf-8")
+    found = [f for f in advise([tmp_path], load_rules(), Options()).findings if f.rule == "COMP091"]
+    assert [f.subject.id for f in found] == (["Conv3D"] if told else [])
+    assert not told or "21 times as long" in found[0].message.en
+
+
 KERNELS = "Device_id,Name,Type,Accelerator Core,Start Time(us),Duration(us),Wait Time(us),Block Num"
 
 

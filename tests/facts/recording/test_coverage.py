@@ -101,9 +101,18 @@ def test_steps_that_only_the_timeline_marks_are_not_cleared(tmp_path: Path) -> N
 def test_a_file_that_single_ranks_have_is_lacked_by_nobody() -> None:
     """One rank may record more than the others; what half of them have, all should."""
     kinds = [{"steps": None, "trace": None}, {"steps": None}, {"steps": None}]
-    ranks = [SimpleNamespace(tables=tables) for tables in kinds]
+    ranks = [SimpleNamespace(tables=tables, has=tables.__contains__) for tables in kinds]
     assert uneven_tables(ranks) == []
     assert uneven_tables([*ranks[:1], *ranks[:1], ranks[1]]) == ["trace"]
+
+
+def test_a_timeline_that_half_of_the_ranks_have_spoils_no_verdict() -> None:
+    """Kernels and steps of both ranks are at hand: without any timeline they would be judged as well."""
+    kinds = [{"steps": None, "kernels": None, "trace": None}, {"steps": None, "kernels": None}]
+    ranks = [SimpleNamespace(tables=tables, has=tables.__contains__) for tables in kinds]
+    assert uneven_tables(ranks) == []
+    bare = SimpleNamespace(tables=(tables := {"steps": None}), has=tables.__contains__)
+    assert uneven_tables([ranks[0], bare]) == ["kernels", "trace"]
 
 
 def test_kernels_of_which_the_timeline_has_computed_more_clear_nothing(tmp_path: Path) -> None:

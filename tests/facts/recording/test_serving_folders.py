@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import pytest
 
 from advisor.pipeline import Options, advise
 from advisor.ruleset.files.loader import load_rules
+from advisor.sources.folders import parallelism_of
 
 STEPS = "Device_id,Step,Computing,Communication(Not Overlapped),Overlapped,Communication,Free,Stage"
 
@@ -28,4 +31,39 @@ def test_folders_of_a_serving_engine_tell_inference(tmp_path, name, kind):
     report = advise([tmp_path], load_rules(), Options())
     assert report.profile.recording == kind
     exposed = next(f for f in report.findings if f.rule == "COMM010")
+    told = report.profile.parallelism
+    assert ((told.data, told.tensor, told.pipeline) == (1, 2, 1)) is (kind == "inference")
+    doubts = [doubt.en for doubt in exposed.doubts]
+    assert any("may be a pipeline bubble" in doubt for doubt in doubts) is (kind == "unmarked")
     assert ("shrink-serving-exchange" in [r.id for r in exposed.remedies]) == (kind == "inference")
+
+
+@pytest.mark.parametrize(
+    ("places", "sizes"),
+    [
+        (["dp0_pp0_tp0", "dp0_pp0_tp1", "dp0_pp1_tp0", "dp0_pp1_tp1"], (1, 2, 2)),
+        (["dp0_pp0_tp0", "dp0_pp0_tp1", "dp0_pp1_tp0"], None),  # a worker is missing
+        (["dp0_pp0_tp0"], None),  # others may have run beside it
+        (["dp0_pp0_tp0", "node"], None),
+    ],
+)
+def test_names_of_workers_tell_the_partition(places, sizes):
+    """Nothing else in such a profile says that there is no pipeline, and so no bubble to doubt about."""
+    folders = [Path(f"/x/{place}_dcp0_ep0_rank{i}_9_20260513152333082_ascend_pt") for i, place in enumerate(places)]
+    told = parallelism_of(folders)
+    assert (None if told is None else (told.data, told.tensor, told.pipeline)) == sizes
+
+
+@pytest.mark.parametrize(("overlapped", "said"), [(3_000_000, True), (1_000_000, False)])
+def test_who_exchanges_beside_computation_is_not_told_to(tmp_path, overlapped, said):
+    """Where more communication is hidden than not, one half of the batch computes while the other exchanges already."""
+    for rank in range(2):
+        name = f"dp0_pp0_tp{rank}_dcp0_ep{rank}_rank{rank}_2261_20260513152333082_ascend_pt"
+        folder = tmp_path / name / "ASCEND_PROFILER_OUTPUT"
+        folder.mkdir(parents=True)
+        row = f"{rank},,6400000,2000000,{overlapped},{2000000 + overlapped},1200000,9600000"
+        (folder / "step_trace_time.csv").write_text(f"{STEPS}\n{row}\n", encoding="utf-8")
+    exposed = next(f for f in advise([tmp_path], load_rules(), Options()).findings if f.rule == "COMM010")
+    action = next(remedy.action.en for remedy in exposed.remedies if remedy.id == "shrink-serving-exchange")
+    assert ("is hidden already" in action) is said
+    assert ("Let one part of the batch compute" in action) is not said

@@ -62,21 +62,28 @@ def product_of(signature: Signature) -> Product | None:
     return _of_blocks(signature) if "Conv" in signature.type and is_cube(signature) else None
 
 
+_BLOCKED = {("NC1HWC0", "FRACTAL_Z"): 1, ("NDC1HWC0", "FRACTAL_Z_3D"): 2}
+"""Formats of inputs and weights in blocks of channels -> which dimension of inputs and outputs counts the blocks."""
+
+
 def _of_blocks(signature: Signature) -> Product | None:
-    """Of NC1HWC0 by FRACTAL_Z: the weights have a block for each point of the kernel, by which the windows' size tells
+    """Of blocks of channels: the weights have a block for each point of the kernel, by which the windows' size tells
     whether as many of them as there are results lie side by side."""
-    if [part.removeprefix("FORMAT_") for part in signature.input_formats.split(";")[:2]] != ["NC1HWC0", "FRACTAL_Z"]:
-        return None
+    images, weights, *_ = [part.removeprefix("FORMAT_") for part in (*signature.input_formats.split(";"), "", "")]
+    at = _BLOCKED.get((images, weights))
     inputs, outputs = shapes(signature.input_shapes) or (), shapes(signature.output_shapes) or ()
-    if len(inputs) < 2 or not outputs or [*map(len, (*inputs[:2], outputs[0]))] != [5, 4, 5]:
+    if at is None or len(inputs) < 2 or not outputs:
         return None
-    (count, blocks, *size, block), weights, (images, _, *places, _) = inputs[0], inputs[1], outputs[0]
-    if images != count or not prod(places) or any(whole % place for whole, place in zip(size, places, strict=True)):
+    given, kernel, results = inputs[0], inputs[1], outputs[0]
+    if [*map(len, (given, kernel, results))] != [at + 4, 4, at + 4] or given[0] != results[0]:
+        return None
+    size, places = ([length for i, length in enumerate(shape[1:-1], 1) if i != at] for shape in (given, results))
+    if not prod(places) or any(whole % place for whole, place in zip(size, places, strict=True)):
         return None
     window = prod(size) // prod(places)
-    if window < 2 or blocks * window != weights[0]:
+    if window < 2 or given[at] * window != kernel[0]:
         return None
-    return Product(count * prod(places), weights[0] * block, weights[1] * weights[2], padded=True)
+    return Product(given[0] * prod(places), kernel[0] * given[-1], kernel[1] * kernel[2], padded=True)
 
 
 def product_speeds(

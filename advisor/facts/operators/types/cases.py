@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
@@ -60,6 +60,16 @@ def cases_of(
         _, busiest, mac = busiest_pipe(kernels, [member]) if multiplies else ("", None, None)
         found.append(Case(member, signature, calls, us, moved, product, multiplies, reaches, busiest, mac))
     return found
+
+
+def by_inputs(cases: Iterable[Case]) -> dict[str, tuple[int, float]]:
+    """Input shapes -> calls and their microseconds, those that take longest first."""
+    found: dict[str, tuple[int, float]] = {}
+    for case in cases:
+        calls, us = found.get(case.signature.input_shapes, (0, 0.0))
+        found[case.signature.input_shapes] = (calls + case.calls, us + case.us)
+    found.pop("", None)
+    return dict(sorted(found.items(), key=lambda item: (-item[1][1], item[0])))
 
 
 def macs_of(kernels: Kernels, members: Sequence[int]) -> Floats:

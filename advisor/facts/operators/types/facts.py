@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from itertools import islice
 
 import numpy as np
 
@@ -23,6 +24,9 @@ from advisor.model import Fact, Source, Subject
 PARTS = ("update", "attention", "fusible", "written_back", "optimizer", "loss")
 """Of what a type's kernels may be a part (`TypeRow.parts`)."""
 
+INPUTS_TOLD = 20
+"""Input shapes of a type that are told one by one: the costliest."""
+
 Rows = Mapping[int, TypeRow]
 """Rank -> one type there."""
 
@@ -37,6 +41,7 @@ def type_facts(
     exchanged = sum(scales[rank].per_step(row.total_us) for rank, row in exchanges)
     device = computed + exchanged if np.isfinite(exchanged) else computed
     timed = {rank for rank, o in found.items() if any(np.isfinite(row.alone_us).any() for row in o.types.values())}
+    lasts = _longest_calls(found.values())
     for name in dict.fromkeys(name for o in found.values() for name, row in o.types.items() if not row.communication):
         rows = {rank: o.types[name] for rank, o in found.items() if name in o.types}
         on_aicpu = sorted(rank for rank, row in rows.items() if row.aicpu.us > 0)
@@ -61,7 +66,7 @@ def type_facts(
         bound = None if waits else min((each for each in bounds if each is not None), default=None)
         of_type: Told = {
             "time_us": time, "count": count or None,  # it has run
-            "average_us": time / count if count else None,
+            "average_us": time / count if count else None, "outlasts": _outlasts(name, time / (count or 1.0), lasts),
             "compute_share": time * len(found) / computed if computed and not waits else None,
             "exposed_us": exposed, "step_share": share, "stake_share": bound if share is None else share,
             "random": is_random(name), "own": is_own(name), "copies": is_rearranging(name) or None,
@@ -96,9 +101,36 @@ def _of_one(row: TypeRow, kind: str) -> Told:
     return {
         "core": row.core or None, "category": kind or None,
         "dtypes": row.dtypes.rstrip(";") or None, "shapes": row.shapes.rstrip(";") or None,
-        "inputs": row.inputs if row.inputs > 1 else None,
-        **converts, **row.units.told(), **row.memory.told(row.whole_us),
+        **_inputs(row), **converts, **row.units.told(), **row.memory.told(row.whole_us),
     }  # fmt: skip
+
+
+def _inputs(row: TypeRow) -> Told:
+    """How long a call takes on each of several inputs: launches on other shapes are other measurements."""
+    if len(row.inputs) < 2:
+        return {}
+    most = dict(islice(row.inputs.items(), INPUTS_TOLD))
+    return {
+        "inputs": len(row.inputs), "inputs_shapes": tuple(each.rstrip(";") for each in most),
+        "inputs_calls": tuple(calls for calls, _ in most.values()),
+        "inputs_times": tuple(us / calls for calls, us in most.values()),
+    }  # fmt: skip
+
+
+def _longest_calls(found: Iterable[Operators]) -> dict[str, float]:
+    """Type -> its longest call on any rank, microseconds; of computing types, where all of them tell it."""
+    lasts: dict[str, float] = {}
+    for row in (row for o in found for row in o.types.values() if not row.communication and row.whole_us):
+        longest = max((row.longest_us or 0.0, *(call.us for call in row.longest)))
+        lasts[row.type] = max(longest or np.inf, lasts.get(row.type, 0.0))
+    return lasts
+
+
+def _outlasts(name: str, average_us: float, lasts: Mapping[str, float]) -> float | None:
+    """How many times as long as any call of another type this one's calls last; None where they do not, or where nobody
+    knows."""
+    other = max((us for each, us in lasts.items() if each != name), default=np.inf)
+    return average_us / other if other < average_us else None
 
 
 def _longest(found: Mapping[int, Operators], scales: Mapping[int, Scale], rows: Rows) -> Told:

@@ -28,7 +28,7 @@ from advisor.facts.operators.shapes.backward import Backward
 from advisor.facts.operators.shapes.flops import SlowCase, slow_case
 from advisor.facts.operators.shapes.patches import Patches
 from advisor.facts.operators.shapes.work import REACH, UnalignedRows, unaligned
-from advisor.facts.operators.types.cases import Case, cases_of, macs_of
+from advisor.facts.operators.types.cases import Case, by_inputs, cases_of, macs_of
 from advisor.facts.operators.types.conversions import Conversion
 from advisor.facts.operators.types.data_types import DataTypes, data_types_of
 from advisor.facts.operators.types.memory import Memory, memory_of
@@ -64,8 +64,8 @@ class TypeRow:
     dtypes: str = ""
     """Data types of the inputs that take most of its time; `shapes` likewise."""
     shapes: str = ""
-    inputs: int = 0
-    """How many different shapes its inputs have, as far as they are told."""
+    inputs: Mapping[str, tuple[int, float]] = field(default_factory=dict)
+    """Input shapes, as far as they are told -> calls and their time, over the profile."""
     data_types: DataTypes = field(default_factory=DataTypes)
     units: Units = field(default_factory=Units)
     memory: Memory = field(default_factory=Memory)
@@ -120,7 +120,7 @@ def row_of(
     return TypeRow(
         name, cores.most_common(1)[0][0], *steps, communication, is_conversion(name),
         counted or any(map(is_cube, signatures)), costliest.input_dtypes, costliest.input_shapes,
-        len({each.input_shapes for each in signatures} - {""}),
+        by_inputs(cases),
         data_types_of(cases, kernels, on_cores), units, memory_of(cases, kernels, carries), padding_of(cases), aicpu,
         slow_case(signatures, calls, times, REACH * carries) if alike else None,
         unaligned(signatures, calls, times, macs_of(kernels, members).tolist()),

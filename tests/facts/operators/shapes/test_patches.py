@@ -75,6 +75,17 @@ def blocked(data: str, weights: str, out: str) -> Signature:
 
 
 @pytest.mark.parametrize(
+    ("results", "told"),
+    [("5476,1,80,1,1,16", "5476 × ≤ 6272 × 1280"), ("5476,2,80,1,1,16", "None")],  # windows overlap in time
+)
+def test_patches_of_frames_in_blocks_of_channels_are_products_too(results: str, told: str) -> None:
+    """A video model embeds two frames at once: its blocks have a dimension more, and are as slow."""
+    shapes, kinds = "5476,2,1,14,14,16;392,80,16,16", "DT_BF16;DT_BF16"
+    formats = ("NDC1HWC0;FRACTAL_Z_3D", results, "DT_BF16")
+    assert str(product_of(Signature("Conv3D", "AI_CORE", "dynamic", shapes, kinds, *formats))) == told
+
+
+@pytest.mark.parametrize(
     ("call", "told"),
     [
         (blocked("3840,1,14,14,16", "196,72,16,16", "3840,72,1,1,16"), "3840 × ≤ 3136 × 1152"),
