@@ -54,7 +54,7 @@ KINDS = (
          formula="the least of its ranks ÷ mean over stages", needs="kernels"),
     kind("stage.apart_ranks", "count", "stage", "how many ranks of each stage show that it has more work",
          formula="ranks at hand of the stage that has fewest, where each rank of this one computes longer than all of "
-                 "the others; else 0",
+                 "the others; else 0, and where a stage has no rank at hand",
          needs=_NEEDS),
     kind("stage.bubble_us", "us", "stage", "waiting for other stages, per step (S31)",
          formula="exposed time in Receive and batchSendRecv; Bubble or receive_alone_time where kernels are not told",
@@ -206,7 +206,7 @@ def measure(run: Run, facts: FactSet) -> Iterator[Fact]:
         yield from fact("stage.computing_us", subject, stage.computing, *sources, samples=n)
         yield from fact("stage.work_us", subject, stage.work, *sources, samples=n)
         yield from fact("stage.work_ratio", subject, stage.work / mean, *sources, samples=n)
-        yield from fact("stage.apart_ranks", subject, _witnesses(stage, found), *sources, samples=n)
+        yield from fact("stage.apart_ranks", subject, _witnesses(stage, found) if len(found) == p else 0, *sources, samples=n)
         if stage.flop is not None and len(flops) == len(found) and any(flops):
             yield from fact("stage.flop_ratio", subject, stage.flop / float(np.mean(flops)))
         if stage.calls is not None and len(calls) == len(found):
