@@ -32,7 +32,7 @@ from advisor.facts.account.spending import step_time
 from advisor.facts.base import FactKind, FactSet, Measured
 from advisor.facts.registry import catalogue as known_facts
 from advisor.knowledge.writers import written_by
-from advisor.model import Check, Finding, Outcome, Problem, Report, Subject
+from advisor.model import RUN, Check, Finding, Outcome, Problem, Report, Subject
 from advisor.ruleset.files.loader import RuleSet
 from advisor.ruleset.rule import Rule
 from advisor.ruleset.truth.board import Board
@@ -131,6 +131,7 @@ def decide(
         {(r.id, e.verdict) for r in rules.rules for e in r.explains if e.apart},
         owned,
         {(r.id, other) for r in rules.rules for e in r.explains for other in e.but},
+        int(facts.number("run.rank_count", RUN) or 0),
     )
     return Verdicts(findings, done.checks(), name, problems + done.problems)
 

@@ -45,6 +45,27 @@ def test_a_unit_that_limits_its_blocks_is_what_to_work_on(
     assert said in remedy.action.en and "No unit is its limit" not in remedy.action.en
 
 
+@pytest.mark.parametrize(("blocks", "length", "within", "advised"), [
+    (4, 38.1, 37.2, True), (4, 3.81, 3.2, True), (4, 3.81, 1.6, False),
+])  # fmt: skip
+def test_more_blocks_are_advised_where_they_share_more_than_starting_them_takes(
+    tmp_path: Path, blocks: int, length: float, within: float, advised: bool
+) -> None:
+    """What lies outside the blocks of a short launch grows with their number."""
+    folder = tmp_path / "PROF_000001_20260101000000000_ABC" / "mindstudio_profiler_output"
+    folder.mkdir(parents=True)
+    rows = (
+        f"my_kernel,my_kernel,AI_VECTOR_CORE,{1.7e15 + 30 * i:.3f},{length},0,{blocks},{within},47130,"
+        "0.3,0.0,0.45,0.0,0.3,0.1"
+        for i in range(20)
+    )
+    (folder / "op_summary_20260101000000.csv").write_text("\n".join([HEAD, *rows]) + "\n")
+    (found,) = [each for each in advise([tmp_path], load_rules(), Options(jobs=1)).findings if each.rule == "COMP087"]
+    (remedy,) = [each for each in found.remedies if each.id == "tune-kernel"]
+    assert ("at least as many blocks" in remedy.action.en) is advised
+    assert (f"runs as only {blocks} blocks" in found.message.en) is advised
+
+
 def test_a_core_that_does_nothing_but_scalar_code_may_be_waiting(tmp_path: Path) -> None:
     """Whoever adds vectors reads them: where no unit reads or computes, a loop may just ask whether it may go on."""
     said = _message(tmp_path / "spins", "0.0,0.98,0.0,0.0,0.0,0.0,0.0,0.0", OF_BOTH)

@@ -1,7 +1,8 @@
 """What a symptom loses beyond what its causes lose: a cause accounts for no more lost time than it loses itself.
 
 Like is compared with like: a symptom of the whole run states a part of the typical step, and so does what removing a
-cause gives. What one rank or one stage waits is time on another clock, and is not compared.
+cause gives. What one rank or one stage waits is time on another clock, and is not compared. The others wait for late
+ranks in collectives, these do not wait for themselves: exposed communication, a mean over all ranks, has a part of it.
 
 A cause that all ranks have is no symptom of what some ranks or links do worse, where its rule knows that it stays when
 these do no worse than the others.
@@ -27,11 +28,12 @@ class Remainder:
     """It is more than what they account for."""
 
 
-def remainder(symptom: Finding, causes: Sequence[Finding]) -> Remainder | None:
-    """What these causes leave of the symptom's lost time; None where they account for all of it that matters, or where
-    nobody knows what the symptom or one of the causes loses. None of the causes explains another of them."""
+def remainder(symptom: Finding, causes: Sequence[Finding], ranks: int = 0) -> Remainder | None:
+    """What these causes leave of the symptom's lost time, a mean over so many `ranks`; None where they account for all
+    of it that matters, or where nobody knows what the symptom or one of the causes loses. None of the causes explains
+    another of them."""
     lost = symptom.at_stake
-    told = [saving for cause in causes if (saving := _lost(cause, symptom)) is not None]
+    told = [saving for cause in causes if (saving := _lost(cause, symptom, ranks)) is not None]
     if symptom.subject.kind != "run" or lost is None or lost.us <= 0 or not told or len(told) < len(causes):
         return None
     whole, shares = lost.share, [saving.share for saving in told if saving.share is not None]
@@ -68,19 +70,23 @@ def _is_of_some(cause: Finding) -> bool:
     return cause.saving is not None and bool(cause.saving.removes) and cause.subject.kind in _OF_SOME
 
 
-def _lost(cause: Finding, symptom: Finding) -> Saving | None:
+def _lost(cause: Finding, symptom: Finding, ranks: int) -> Saving | None:
     """What the cause loses: no less than its remedy gives back. Unknown of uneven stages: their work is moved, not
     removed, so the others wait for far more than the step gains. Of a cause for which the device waits, in idle time
-    and in collectives, idle time shows the one part."""
+    and in collectives, idle time shows the one part; of late ranks, those of so many that wait for them show it."""
     told = cause.saving or cause.at_stake
     if told is None or told.removes == "stages":
         return None
     if only_waits(cause.verdict) and symptom.direction is Direction.SCHEDULING and told.us:
         return _part_of(told, told.idle_us / told.us)
-    if told.loses_us == told.us:
-        return told
-    share = told.share * told.loses_us / told.us if told.share is not None and told.us else None
-    return replace(told, us_per_step=told.loses_us, share_of_step=share, us_of_recording=None, share_of_recording=None)
+    if told.loses_us != told.us:
+        share = told.share * told.loses_us / told.us if told.share is not None and told.us else None
+        told = replace(
+            told, us_per_step=told.loses_us, share_of_step=share, us_of_recording=None, share_of_recording=None
+        )
+    if ranks and symptom.direction is Direction.COMMUNICATION and _is_of_some(cause) and cause.subject.kind != "link":
+        return _part_of(told, max(1 - len(cause.subject.ranks) / ranks, 0.0))
+    return told
 
 
 def _part_of(saving: Saving, part: float) -> Saving:

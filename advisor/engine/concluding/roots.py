@@ -204,6 +204,7 @@ def assign_roles(
     apart: Collection[tuple[str, str]] = (),
     owned: Collection[str] = (),
     strangers: Collection[tuple[str, str]] = (),
+    ranks: int = 0,
 ) -> list[Finding]:
     """Links causes with the symptoms they account for and gives every finding its role, in the report's order.
 
@@ -214,7 +215,7 @@ def assign_roles(
     that is told of several subjects together, `members` has all of them: it accounts for the symptoms of each. `apart`
     has rules and the verdicts that they explain without losing any of the same time, `owned` those whose time was
     measured under its owner: no other cause explains it; `strangers` are rules of which the first does not explain the
-    second, whatever its verdict.
+    second, whatever its verdict. A symptom of the run is a mean over so many `ranks`, where that is known.
     """
     ordered = sorted(
         findings,
@@ -241,7 +242,7 @@ def assign_roles(
                     causes[j][i] = None
                     effects[i].append(j)
     _keep_at_home(ordered, causes, effects, kinds, members or {})
-    partly = _keep_remainders(ordered, causes, effects, kinds, apart)
+    partly = _keep_remainders(ordered, causes, effects, kinds, apart, ranks)
     for j, under in suspects.items():
         if not causes[j]:  # nobody is suspected of what accounts for it
             ordered[j] = suspected(ordered[j], [ordered[i] for i in under if not _reaches(causes, i, j)])
@@ -282,16 +283,17 @@ def _keep_remainders(
     effects: Sequence[list[int]],
     kinds: Mapping[str, str],
     apart: Collection[tuple[str, str]],
+    ranks: int,
 ) -> set[int]:
     """Leaves symptoms what their causes do not account for. Returns the places of those that are explained in part;
     what is explained by less than half is not explained."""
     partly = set()
     for i, finding in enumerate(findings):
         first = [findings[c] for c in causes[i] if not causes[i].keys() & causes[c].keys()]
-        if kinds.get(finding.rule) != "symptom" or (left := remainder(finding, first)) is None:
+        if kinds.get(finding.rule) != "symptom" or (left := remainder(finding, first, ranks)) is None:
             continue
         within = [cause for cause in first if (cause.rule, finding.verdict) not in apart]
-        if within and (rest := remainder(finding, within)) is not None:
+        if within and (rest := remainder(finding, within, ranks)) is not None:
             findings[i] = replace(finding, at_stake=rest.lost)
         if not left.mostly:
             partly.add(i)

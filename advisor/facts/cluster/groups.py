@@ -22,7 +22,7 @@ from advisor.facts.cluster.replay import corrections, gain, has_more_work, model
 from advisor.facts.collectives.exposure import exposures
 from advisor.facts.collectives.parallelism import Partition, partition
 from advisor.facts.collectives.schedule import guess_micro_batches, pipeline_us
-from advisor.facts.collectives.workmates import absent_mates
+from advisor.facts.collectives.workmates import absent_mates, held_up_us
 from advisor.facts.data.common_pace import CommonPace, common_pace
 from advisor.facts.host.dispatch import LAUNCHES
 from advisor.facts.host.owners import COVERS
@@ -154,11 +154,11 @@ def joint_gain(run: Run, slow: Sequence[Lateness], *, replayed: bool = True) -> 
     if gained is not None:
         return on_average(run, slow, min(gained, _waited_for(slow, layout, _late_exposed_us(run, slow)))), "replay"
     mine = {entry.rank for entry in slow}
-    compared = 0.0
+    compared, held = 0.0, held_up_us(run, mine) if late_one_by_one(slow) else 0.0
     for kin in {layout.kin.get(rank) for rank in mine}:
         here = [entry.late_us for entry in slow if layout.kin.get(entry.rank) == kin]
         others = [e.late_us for r, e in late.items() if r not in mine and layout.kin.get(r) == kin]
-        compared = max(compared, max(here) - max(others, default=0.0))
+        compared = max(compared, max(here) - max(others, default=0.0), min(held, sum(here)))
     if slow and all(entry.cause == "compute" and has_more_work(run, entry) for entry in slow):
         compared = min(
             compared,
@@ -224,6 +224,12 @@ def is_late_in(step: str, balance: Accounts, slow: Sequence[Lateness]) -> bool:
     return False
 
 
+def late_one_by_one(slow: Sequence[Lateness]) -> bool:
+    """Whether these may be late for different collectives: where hosts are late, each for its own reasons, what the
+    others wait is the sum. Who computes longer does so alike everywhere, or as the work was dealt."""
+    return all(entry.cause == "host" for entry in slow)
+
+
 def _waited_for(
     slow: Sequence[Lateness], layout: Partition, launched_late_us: Mapping[int, float] = MappingProxyType({})
 ) -> float:
@@ -234,7 +240,7 @@ def _waited_for(
     launches into the background comes late as well, and is exposed on itself: rank -> `launched_late_us`."""
     if any(entry.across for entry in slow):
         return np.inf
-    in_turn = all(entry.cause == "host" for entry in slow)
+    in_turn = late_one_by_one(slow)
     longest: dict[int | None, float] = {}
     for entry in slow:
         kin = layout.kin.get(entry.rank)

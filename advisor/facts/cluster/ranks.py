@@ -11,7 +11,7 @@ from advisor.basics.units import rank_list
 from advisor.facts.account.utilisation import USE
 from advisor.facts.base import FactSet, Family, Run, fact, kind
 from advisor.facts.cluster.accounts import Accounts, accounts
-from advisor.facts.cluster.groups import group_gains, groups, paced_together
+from advisor.facts.cluster.groups import group_gains, groups, late_one_by_one, paced_together
 from advisor.facts.cluster.lateness import (
     Lateness,
     extra_work,
@@ -161,6 +161,9 @@ KINDS = (
     kind("rank.alike_least_us", "us", "rank", "what the one of these that is late least has more than its peers of the "
          "part that makes them late, per step", needs=_NEEDS),
     kind("rank.alike_most_us", "us", "rank", "the same of the one that is late most", needs=_NEEDS),
+    kind("rank.alike_sum_us", "us", "rank", "what the others wait for these at most, per step: where each is late for "
+         "collectives of its own", formula="Σ rank.lateness_us of ranks whose hosts are late, where it is not the gain",
+         needs=_NEEDS),
     kind("rank.paced_alone_us", "us", "rank", "what the step gains at most with one rank's loader mended where its and "
          "those of the ranks late alike together set the pace",
          formula="before a step, a mended run is ahead by no more than by how much earlier the last of the others had "
@@ -178,7 +181,8 @@ KINDS = (
          "late as a whole", needs=_NEEDS),
     kind("rank.saving_us", "us", "rank", "what the step gains where the rank and those late alike do as their peers",
          formula="share of the later steps in which they are late × (replay of the step with the cause at their peers' "
-                 "median; without kernels the lateness above the next late rank's)", needs=_NEEDS),
+                 "median; without kernels the lateness above the next late rank's, of late hosts what all collectives "
+                 "with them make the others wait, where it is more)", needs=_NEEDS),
     kind("rank.saving_share", "ratio", "rank", "the same as a share of the step", needs=_NEEDS),
     kind("rank.saving_basis", "text", "rank", "replay, schedule or comparison", needs=_NEEDS),
 )  # fmt: skip
@@ -281,6 +285,8 @@ def measure(run: Run, facts: FactSet) -> Iterator[Fact]:
                 sizes = [late[r].parts.get(entry.cause, np.nan) for r in group]
             yield from fact("rank.alike_least_us", subject, min(sizes), *sources)
             yield from fact("rank.alike_most_us", subject, max(sizes), *sources)
+            together = sum(late[r].late_us for r in group) if late_one_by_one([late[r] for r in group]) else 0.0
+            yield from fact("rank.alike_sum_us", subject, together if together > gain else None, *sources)
             yield from fact("rank.alike", subject, group, *sources)
             yield from fact("rank.saving_us", subject, gain, *sources, samples=n)
             yield from fact("rank.saving_share", subject, gain / step_us, *sources, samples=n)

@@ -133,6 +133,19 @@ def _seen_before(run: Run, ranks: Sequence[int]) -> set[int]:
     return {other for other, us in total.items() if us > 0 and caused[other] >= CAME_LAST * us}
 
 
+def held_up_us(run: Run, late: Set[int]) -> float:
+    """What the others wait for these ranks in collectives, whichever of them comes last, microseconds a step, of the
+    rank that waits longest: what they wait for one another ends as well once all of these are on time."""
+    waited: dict[int, float] = defaultdict(float)
+    for joint in joints(run):
+        others = [column for column, rank in enumerate(joint.ranks) if rank not in late]
+        if 0 < len(others) < len(joint.ranks):
+            us = float(np.nansum(joint.wait_us[:, others].min(axis=1))) * joint.per_step
+            for column in others:
+                waited[joint.ranks[column]] += us
+    return max(waited.values(), default=0.0)
+
+
 def late_wait(joint: Joint, waited_us: Floats, transit_us: Floats) -> float:
     """Microseconds of the waits for absent ranks (one an operation) that only a late one explains: those before the
     first transfer, where the profiler books waits, else those beyond what all of them are to their transfers."""

@@ -247,6 +247,17 @@ def test_a_stage_that_several_ranks_show_to_have_more_work_needs_no_second_step(
     assert is_partial(load_rules(strict=False).by_id["CLUS070"], stage, told)  # how long it waits, they do not show
 
 
+@pytest.mark.parametrize(("witnesses", "rests"), [(2, False), (1, True)])
+def test_absent_ranks_do_not_refute_what_several_of_each_stage_show(witnesses: int, rests: bool) -> None:
+    """A slow card among the absent ranks makes the two at hand of every stage no more alike."""
+    stage = Subject("stage", "3", (24, 28))
+    told = FactSet([
+        Fact("step.count", RUN, 2), Fact("parallelism.pipeline", RUN, 4), Fact("run.missing_ranks", RUN, 24),
+        Fact("run.number_holes", RUN, 21), Fact("stage.apart_ranks", stage, witnesses),
+    ])  # fmt: skip
+    assert is_partial(load_rules(strict=False).by_id["CLUS060"], stage, told) is rests
+
+
 def test_a_finding_does_not_rest_on_what_its_doubts_ask_for() -> None:
     """Two steps tell little of waits for data, and a doubt asks for them; of launches that are late in both they do."""
     rule, rank = load_rules(strict=False).by_id["CLUS030"], Subject("rank", "1", (1,))

@@ -85,6 +85,15 @@ def test_a_symptom_keeps_what_its_causes_do_not_lose(lost: float, causes: list[f
         assert found.role is Role.SYMPTOM and len(found.because) == len(causes)
 
 
+@pytest.mark.parametrize(("late", "left"), [((3,), 0.24 - 0.16 * 3 / 4), ((2, 3), 0.24 - 0.16 * 2 / 4)])
+def test_late_ranks_account_for_what_the_others_wait(late: tuple[int, ...], left: float) -> None:
+    """Exposed communication is a mean over four ranks, of which the late ones do not wait for themselves: what stays
+    is more than the mean without the whole lateness."""
+    found = replace(cause("RANK", 0.16), subject=Subject("rank", "3", late), saving=replace(told(0.16), removes="late"))
+    done = {f.rule: f for f in assign_roles([symptom(0.24), found], EXPLAINS, KINDS, ranks=4)}["COMM"]
+    assert done.at_stake is not None and done.at_stake.share == pytest.approx(left)
+
+
 def test_less_than_half_is_no_explanation() -> None:
     """Two thirds of the step in communication are not the doing of a host that loses a quarter of it."""
     done = judged(symptom(0.67, Severity.CRITICAL), cause("HOST", 0.24))

@@ -16,14 +16,17 @@ HEAD = {"MatMulV2": (16, 5000.0), "Exp": (16, 2000.0)}
 LATE = Subject("rank", "3", (3,))
 
 
-def _write(folder, slower: float, head: bool, listed: int | None = None):
-    """Four ranks and two steps each; the last one's products take so many times as long, or it has a head."""
-    for rank in range(4):
-        types = {**COMMON, **(HEAD if head and rank == 3 else {})}
-        if rank == 3:
+def _write(folder, slower: float, head: bool, listed: int | None = None, hosts: int = 1):
+    """Four ranks and two steps each; the last one's products take so many times as long, or it has a head. Of several
+    hosts two ranks each, and so both of the last."""
+    ranks, late = (4, {3}) if hosts == 1 else (2 * hosts, {2 * hosts - 2, 2 * hosts - 1})
+    for rank in range(ranks):
+        types = {**COMMON, **(HEAD if head and rank in late else {})}
+        if rank in late:
             types["MatMulV3"] = (800, 800.0 * slower)
         sums = {name: calls * us for name, (calls, us) in types.items()}
-        out = folder / f"host_{rank}_20260101000000000_ascend_pt" / "ASCEND_PROFILER_OUTPUT"
+        host = "host" if hosts == 1 else f"host{rank // 2}"
+        out = folder / f"{host}_{rank}_20260101000000000_ascend_pt" / "ASCEND_PROFILER_OUTPUT"
         out.mkdir(parents=True)
         busy, whole = sum(sums.values()) / 2, sum(c * us for c, us in (*COMMON.values(), *HEAD.values()))
         rows = ["Device_id,Step,Computing,Communication(Not Overlapped),Overlapped,Communication,Free,Stage,Bubble,"
@@ -76,3 +79,14 @@ def test_a_list_of_the_largest_types_tells_nothing_of_what_others_lack(tmp_path)
     facts = measure([tmp_path], None, Options(jobs=1)).facts
     assert facts.value("rank.extra_work_us", LATE) == 0.0
     assert facts.value("rank.work_by_types", LATE) is False
+
+
+@pytest.mark.parametrize(("head", "slower"), [(True, 1.0), (False, 1.13)])
+def test_a_host_whose_ranks_have_more_work_is_not_sent_to_its_fans(tmp_path, head, slower):
+    """Both ranks of the last host compute longer: types that the others do not run make no card slow, longer calls
+    may."""
+    _write(tmp_path, slower, head=head, hosts=4)
+    found = next(f for f in advise([tmp_path], load_rules(), Options(jobs=1)).findings if f.rule == "CLUS011")
+    told = {remedy.id for remedy in found.remedies}
+    assert ("even-rank-work" in told, "inspect-slow-host-cards" in told) == (head, not head)
+    assert ("MatMulV2, Exp" in found.message.en) is head

@@ -279,6 +279,12 @@ def test_ranks_of_each_stage_that_show_which_one_has_more_work(tmp_path):
     assert facts.value("stage.apart_ranks", heavy) == 2 and facts.value("stage.apart_ranks", light) == 0
     facts, _ = facts_of(replace(PIPELINE, faults=(Fault("slow_compute", 3, 0.5),)), tmp_path / "slow")
     assert facts.value("stage.apart_ranks", heavy) == 0  # rank 2 computes no longer than the first stage
+    three = replace(PIPELINE, pipeline=3, layers=6, faults=(uneven,))
+    facts, _ = facts_of(three, tmp_path / "three")
+    assert facts.value("stage.apart_ranks", heavy) == 2
+    for folder in sorted((tmp_path / "three").iterdir())[:2]:  # the first stage may have as much to do
+        shutil.rmtree(folder)
+    assert not measure([tmp_path / "three"], None, Options(jobs=1)).facts.value("stage.apart_ranks", heavy)
 
 
 def test_layers_that_move_take_their_gradients_along(tmp_path):

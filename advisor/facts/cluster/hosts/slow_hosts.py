@@ -11,7 +11,7 @@ from advisor.facts.base import FactSet, Family, Run, fact, kind
 from advisor.facts.cluster.accounts import Accounts, accounts
 from advisor.facts.cluster.groups import groups, joint_gain
 from advisor.facts.cluster.lateness import ALIKE, Lateness, latenesses
-from advisor.facts.cluster.peers import kernel_speeds
+from advisor.facts.cluster.peers import calls_of, kernel_speeds
 from advisor.facts.collectives.exchanges import EXCHANGES
 from advisor.facts.collectives.parallelism import Partition, partition
 from advisor.facts.collectives.workmates import uncompared
@@ -45,6 +45,11 @@ KINDS = (
     kind("host.excess_us", "us", "host", "what its ranks do longer than their peers because of that, per step",
          formula="median over its ranks", needs=_NEEDS),
     kind("host.excess_share", "ratio", "host", "the same as a share of the step", needs=_NEEDS),
+    kind("host.extra_work_us", "us", "host", "what its ranks compute per step that their peers do not have",
+         formula="median of rank.extra_work_us over its late ranks whose operators are counted",
+         needs="kernels|operator_types"),
+    kind("host.extra_operators", "list", "host", "operator types that account for it on the one of these that has most",
+         needs="kernels|operator_types"),
     kind("host.steadiness", "ratio", "host", "share of the steps in which its typical rank was late",
          formula="median over its ranks", needs=_NEEDS),
     kind("host.saving_us", "us", "host", "what the step gains where all its ranks do as their peers",
@@ -128,9 +133,21 @@ def _late_hosts(
         )
         yield from fact("host.excess_us", subject, over, samples=n)
         yield from fact("host.excess_share", subject, over / balance.step_us, samples=n)
+        if cause == "compute":
+            yield from _extra_work(run, facts, subject, slow)
         yield from fact("host.steadiness", subject, steadiness, samples=n)
         yield from fact("host.saving_us", subject, gain, samples=n)
         yield from fact("host.saving_share", subject, gain / balance.step_us, samples=n)
+
+
+def _extra_work(run: Run, facts: FactSet, host: Subject, slow: Iterable[Lateness]) -> Iterator[Fact]:
+    """What these ranks of a host have more to do than their peers, as far as their operators are counted."""
+    counted = [Subject("rank", str(entry.rank), (entry.rank,)) for entry in slow if entry.rank in calls_of(run)]
+    told = {rank: us for rank in counted if (us := facts.number("rank.extra_work_us", rank)) is not None}
+    if told:
+        most = max(told, key=lambda rank: told[rank])
+        yield from fact("host.extra_work_us", host, float(np.median(list(told.values()))), samples=len(told))
+        yield from fact("host.extra_operators", host, facts.value("rank.extra_operators", most), samples=1)
 
 
 def _starved_first_stage(run: Run, late: dict[int, Lateness], layout: Partition, step_us: float) -> Iterator[Fact]:

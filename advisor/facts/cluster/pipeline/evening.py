@@ -54,7 +54,7 @@ KINDS = (
          formula="the least of its ranks ÷ mean over stages", needs="kernels"),
     kind("stage.apart_ranks", "count", "stage", "how many ranks of each stage show that it has more work",
          formula="ranks at hand of the stage that has fewest, where each rank of this one computes longer than all of "
-                 "the others; else 0",
+                 "the others; else 0, and where a stage has no rank at hand",
          needs=_NEEDS),
     kind("stage.bubble_us", "us", "stage", "waiting for other stages, per step (S31)",
          formula="exposed time in Receive and batchSendRecv; Bubble or receive_alone_time where kernels are not told",
@@ -206,7 +206,7 @@ def measure(run: Run, facts: FactSet) -> Iterator[Fact]:
         yield from fact("stage.computing_us", subject, stage.computing, *sources, samples=n)
         yield from fact("stage.work_us", subject, stage.work, *sources, samples=n)
         yield from fact("stage.work_ratio", subject, stage.work / mean, *sources, samples=n)
-        yield from fact("stage.apart_ranks", subject, _witnesses(stage, found), *sources, samples=n)
+        yield from fact("stage.apart_ranks", subject, _witnesses(stage, found, p), *sources, samples=n)
         if stage.flop is not None and len(flops) == len(found) and any(flops):
             yield from fact("stage.flop_ratio", subject, stage.flop / float(np.mean(flops)))
         if stage.calls is not None and len(calls) == len(found):
@@ -242,11 +242,12 @@ def _interleaved(now: Sequence[float], then: Sequence[float], micro: int, parts:
     return max(pipeline_us(now, micro, chunks=parts) - pipeline_us(then, micro, chunks=parts), 0.0)
 
 
-def _witnesses(stage: Stage, found: Sequence[Stage]) -> int:
-    """Ranks of every stage at least that show this one to have more work: none where one of them does not."""
+def _witnesses(stage: Stage, found: Sequence[Stage], stages: int) -> int:
+    """Ranks of every stage at least that show this one to have more work: none where one of them does not, and where
+    some of so many `stages` have no rank at hand."""
     others = [other for other in found if other is not stage]
     apart = min(stage.computing_of.values()) > max(max(other.computing_of.values()) for other in others)
-    return min(len(each.ranks) for each in found) if apart else 0
+    return min(len(each.ranks) for each in found) if apart and len(found) == stages else 0
 
 
 @computed
