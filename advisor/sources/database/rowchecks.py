@@ -29,6 +29,7 @@ _NUMBERS: dict[str, frozenset[str]] = {
         "transit_size", "transit_time", "large_packet_ratio", "package_size", "count", "total_duration"
     }),
     "commanalyzermatrix": frozenset({"transit_size", "transit_time"}),
+    "memory_record": frozenset({"timestamp", "totalallocated", "totalreserved", "totalactive"}),
 }  # fmt: skip
 """Columns of numbers in which a word for nothing is damage: a database has NULL for what was not measured. Other words
 are told on reading."""

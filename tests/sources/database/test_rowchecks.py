@@ -71,8 +71,11 @@ def test_words_for_nothing_in_columns_of_numbers_are_told(intact: Path, tmp_path
     """A database has NULL for what was not measured: a program wrote None over what the profiler had measured."""
     create = "CREATE TABLE CommAnalyzerBandwidth (hccl_op_name, transport_type, transit_size, transit_time)"
     rows = "INSERT INTO CommAnalyzerBandwidth VALUES ('a', 'HCCS', 1.0, 'None'), ('b', 'HCCS', 1.0, NULL)"
-    found = _told(intact, tmp_path, create, rows)
+    memory = "CREATE TABLE MEMORY_RECORD (component, timestamp, totalAllocated)"
+    untimed = "INSERT INTO MEMORY_RECORD VALUES ('APP', '', 1000), ('APP', '', 2000)"
+    found = _told(intact, tmp_path, create, rows, memory, untimed)
     assert any("1 rows of its table CommAnalyzerBandwidth hold a word for nothing in transit_time" in t for t in found)
+    assert any("2 rows of its table MEMORY_RECORD hold a word for nothing in timestamp" in t for t in found)
 
 
 def test_links_that_lead_nowhere_are_told(intact: Path, tmp_path: Path) -> None:
