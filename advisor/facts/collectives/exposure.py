@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from functools import cached_property
 
 import numpy as np
 
@@ -86,6 +87,11 @@ class _Alone:
     """What the names say."""
     us: dict[int, tuple[Ints, Floats]]
     """rank -> (numbers of names, microseconds in a steady step), where its kernels tell them."""
+
+    @cached_property
+    def communicators(self) -> list[str]:
+        """The communicator that each of the names tells."""
+        return [*map(communicator, self.labels)]
 
     @classmethod
     def of(cls, told: Mapping[int, Mapping[str, float]]) -> _Alone:
@@ -290,7 +296,7 @@ def _measured(
     kinds: Sequence[str] = exposed.kinds.told
     for number, kind, alone in zip(code.tolist(), exposed.kinds.codes[code].tolist(), us.tolist(), strict=True):
         own = exposed.names[number]
-        like = kinds[kind], communicator(own) if scale > 1 else ""
+        like = kinds[kind], exposed.communicators[number] if scale > 1 else ""
         known = pure.get(own)
         if known is None:
             labels = {_label(name): name for name in pure} if labels is None else labels
