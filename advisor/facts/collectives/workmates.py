@@ -14,7 +14,7 @@ import numpy as np
 from advisor.basics.arrays import Floats
 from advisor.facts.base import Run, computed, fact, kind
 from advisor.facts.collectives.exchanges import Exchanges
-from advisor.facts.collectives.exposure import joints
+from advisor.facts.collectives.exposure import exposures, joints
 from advisor.facts.collectives.joints import Joint
 from advisor.facts.collectives.parallelism import Partition, partition
 from advisor.facts.device.course import COURSE
@@ -135,7 +135,8 @@ def _seen_before(run: Run, ranks: Sequence[int]) -> set[int]:
 
 def held_up_us(run: Run, late: Set[int]) -> float:
     """What the others wait for these ranks in collectives, whichever of them comes last, microseconds a step, of the
-    rank that waits longest: what they wait for one another ends as well once all of these are on time."""
+    rank that waits longest: what they wait for one another ends as well once all of these are on time. What computing
+    hides of it lengthens no step."""
     waited: dict[int, float] = defaultdict(float)
     for joint in joints(run):
         others = [column for column, rank in enumerate(joint.ranks) if rank not in late]
@@ -143,7 +144,8 @@ def held_up_us(run: Run, late: Set[int]) -> float:
             us = float(np.nansum(joint.wait_us[:, others].min(axis=1))) * joint.per_step
             for column in others:
                 waited[joint.ranks[column]] += us
-    return max(waited.values(), default=0.0)
+    exposed = exposures(run)
+    return max((min(us, exposed[rank].wait) for rank, us in waited.items() if rank in exposed), default=0.0)
 
 
 def late_wait(joint: Joint, waited_us: Floats, transit_us: Floats) -> float:

@@ -61,7 +61,8 @@ def test_a_blocking_copy_waits_for_the_device_where_it_began_while_that_worked()
 
 def write_reads(folder: Path, call: tuple[str, int] | None, reads: int = 4, turn_us: float = 300.0) -> None:
     """A timeline of six steps of 40 kernels, 200 us each and launched in 8 us each. After every tenth the host reads a
-    result in `call` (name, process), which returns when the device is done, and needs a while to launch again."""
+    result in `call` (name, process), which returns when the device is done, and needs a while to launch again. The
+    last kernel of a step updates weights: it is a training."""
     events: list[dict[str, Any]] = []
     for pid, name, thread in ((1, "Python", 100), (255, "CANN", 100), (448, "Ascend Hardware", 2)):
         named = (("process_name", 0, {"name": name}), ("thread_name", thread, {"name": f"Stream {thread}"}))
@@ -85,7 +86,8 @@ def write_reads(folder: Path, call: tuple[str, int] | None, reads: int = 4, turn
                 add("Node@launch", 255, 100, host + 1, 6.0, connection_id=number)
                 events.append({"ph": "s", "pid": 255, "tid": 100, "ts": stamp(host + 1), **flow})
                 events.append({"ph": "f", "bp": "e", "pid": 448, "tid": 2, "ts": stamp(start), **flow})
-                add("MatMulV2", 448, 2, start, 199.0, **{"Task Type": "AI_CORE", "connection_id": number})
+                kind = "MatMulV2" if number % (10 * reads) else "ApplyAdamWV2"
+                add(kind, 448, 2, start, 199.0, **{"Task Type": "AI_CORE", "connection_id": number})
                 device, host = start + 200, host + 8
             if call:
                 add(call[0], call[1], 100, host, device + 9 - host)
