@@ -189,7 +189,20 @@ def _cached(path: Path, what: str, changed: int) -> tuple[Any, Notes]:
     if path.suffix == cluster_database.ENDING:
         read = cluster_database.read_communication if what == COMMUNICATION else cluster_database.read_links
         return read(path, notes), notes
-    return load_json(path, notes), notes
+    data = load_json(path, notes)
+    if odd := _odd_entries(data):
+        notes(str(path), f"has {odd} entries that are not as in a communication file; they were left out")
+    return data, notes
+
+
+def _odd_entries(data: Any) -> int:
+    """Groups, steps and operations of a cluster file that are there and hold nothing."""
+    odd, level = 0, [data] if isinstance(data, dict) else []
+    for _ in range(3):
+        inside = [each for named in level for name, each in named.items() if name != _TOTAL]
+        level = [each for each in inside if isinstance(each, dict)]
+        odd += len(inside) - len(level)
+    return odd
 
 
 def _load(path: Path, what: str, note: Note) -> Any:

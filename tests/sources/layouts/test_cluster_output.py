@@ -62,6 +62,18 @@ def test_operations_without_times_are_told(cluster):
     assert [problem.problem for problem in rank.problems] == ["holds no collectives"]
 
 
+@pytest.mark.parametrize("odd", [10**500, None, "nan", [1]])
+def test_an_operation_that_holds_no_links_is_told(cluster, odd):
+    """A step of which the links are gone looks like one in which nothing was sent."""
+    link = {"Transport Type": "HCCS", "Transit Size(MB)": 1, "Transit Time(ms)": 1}
+    steps = {"step7": {"hcom_allReduce__1_0@g": {"0-1": link}}, "step8": {"hcom_allReduce__1_0@g": odd}}
+    (cluster / "cluster_communication_matrix.json").write_text(json.dumps({"(0, 1)": steps}))
+    profile = load_profile([cluster])
+    assert len(profile.ranks[0].read("links")) == 1
+    told = [problem.problem for rank in profile.ranks[:1] for problem in rank.problems]
+    assert any(text.startswith("has 1 entries that are not as in a communication file") for text in told)
+
+
 def test_a_cluster_analysis_beside_rank_folders_fills_only_what_they_lack(cluster, make_rank):
     """The ranks' own files are the better evidence."""
     make_rank("a_ascend_pt", 0)
