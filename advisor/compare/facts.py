@@ -6,6 +6,7 @@ import math
 import re
 from collections.abc import Collection, Iterable
 from dataclasses import replace
+from typing import Any
 
 from advisor.model import RUN, Fact, Subject, Value
 
@@ -24,6 +25,11 @@ class FactTable:
 
     def of(self, name: str) -> dict[Key, Fact]:
         return self._facts.get(name, {})
+
+    def listed(self, name: str, key: Key) -> tuple[Any, ...]:
+        """The values of a fact that is a list; empty where it is not told."""
+        fact = self.of(name).get(key)
+        return fact.value if fact is not None and isinstance(fact.value, tuple) else ()
 
     def names(self) -> Iterable[str]:
         return self._facts.keys()

@@ -44,8 +44,7 @@ def _each(part: str, subject: Subject, old: FactTable, new: FactTable) -> list[t
 
 def _told(key: Key, table: FactTable) -> dict[str, tuple[float, float]]:
     """Input shapes -> calls, and microseconds of one."""
-    lists = [fact.value if (fact := table.of(name).get(key)) else () for name in (_SHAPES, _CALLS, _TIMES)]
-    shapes, calls, times = (each if isinstance(each, tuple) else () for each in lists)
+    shapes, calls, times = (table.listed(name, key) for name in (_SHAPES, _CALLS, _TIMES))
     return {str(shape): (float(n), float(us)) for shape, n, us in zip(shapes, calls, times, strict=False)}
 
 

@@ -149,11 +149,11 @@ def _launched_on(table: FactTable, other: FactTable) -> str:
     """The inputs on which the kernel that a benchmark measures was launched here and not there, where it was launched
     on several."""
     key = ("operator_type", _measured(table))
-    here, there = (side.of("operator_type.inputs_shapes").get(key) for side in (table, other))
-    if here is None or there is None or not isinstance(here.value, tuple) or not isinstance(there.value, tuple):
+    here, there = (side.listed("operator_type.inputs_shapes", key) for side in (table, other))
+    if not here or not there or set(here) == set(there):
         return ""
-    alone = [each for each in here.value if each not in there.value]
-    return f"{key[1]} {alone[0] if alone else '–'}" if set(here.value) != set(there.value) else ""
+    alone = [each for each in here if each not in there]
+    return f"{key[1]} {alone[0] if alone else '–'}"
 
 
 def _operators(table: FactTable) -> float | None:
@@ -229,13 +229,11 @@ def _shapes(old: FactTable, new: FactTable) -> Iterator[Obstacle]:
 def _factor_of_all(key: Key, old: FactTable, new: FactTable) -> float | None:
     """The factor by which each of a type's input shapes has become another one; None where there is no such. Which of
     them is the costliest, and so told as the type's, may change by itself."""
-    was, now = (side.of("operator_type.inputs_shapes").get(key) for side in (old, new))
-    if was is None or now is None or not isinstance(was.value, tuple) or not isinstance(now.value, tuple):
+    was, now = (side.listed("operator_type.inputs_shapes", key) for side in (old, new))
+    other = [each for each in was if each not in now]
+    if not other or 2 * len(other) < len(was):
         return None
-    other = [each for each in was.value if each not in now.value]
-    if not other or 2 * len(other) < len(was.value):
-        return None
-    common = set.intersection(*({_factor(a, b) for b in now.value} - {None} for a in other))
+    common = set.intersection(*({_factor(a, b) for b in now} - {None} for a in other))
     return min(common, key=lambda factor: abs(math.log(factor or 1.0)), default=None)
 
 
