@@ -72,10 +72,10 @@ def moved_by(rank: int, exchanges: Exchanges, names: set[str]) -> Iterator[tuple
     for group, name in enumerate(exchanges.groups):
         for over in sorted(set(transport[sized & (exchanges.group == group)].tolist()) - {""}):
             mine = sized & (exchanges.group == group) & (transport == over)
-            scale = exchanges.scale / max(len(names), 1)
+            behind, steps = exchanges.weight[mine], max(len(names), 1)
             yield (
-                (name, over), rank, float(exchanges.size_bytes[mine].sum()) * scale,
-                float(exchanges.transport_us[mine].sum()) * scale,
+                (name, over), rank, float(exchanges.size_bytes[mine] @ behind) / steps,
+                float(exchanges.transport_us[mine] @ behind) / steps,
             )  # fmt: skip
 
 

@@ -16,7 +16,7 @@ import numpy as np
 from advisor.basics.arrays import Floats, Mask
 from advisor.facts.base import Run
 from advisor.facts.collectives.exchanges import EXCHANGES, REDUCTIONS, Exchanges
-from advisor.facts.collectives.parallelism import partition
+from advisor.facts.collectives.parallelism import Partition, partition
 from advisor.facts.device.chain import Chain
 from advisor.facts.device.course import COURSE
 from advisor.knowledge.measuring import limit
@@ -44,11 +44,8 @@ def reduced_again(run: Run, among: Collection[int] | None = None) -> Again | Non
     queued: dict[int, tuple[float, ...]] = {}
     for rank, ex in run.each(EXCHANGES).items():
         chain = courses[rank].chain if rank in courses and (among is None or rank in among) else None
-        if chain is None or ex.scale > 1 or chain.step not in ex.steps:
+        if chain is None or (course := _reductions(chain, ex, layout)) is None:
             continue
-        sums = np.isin(ex.kinds(), REDUCTIONS) & (ex.step == ex.steps.index(chain.step))
-        sums &= np.array([layout.role_of(group) == "data" for group in ex.groups])[ex.group]
-        course = _course_of(chain, ex, sums)
         if (times := repetitions(course.computed_us, course.size_bytes)) is None:
             continue
         # what each update of the weights needs is reduced for it: networks trained in turn, several updates a step
@@ -87,11 +84,8 @@ def until_reduced(run: Run, among: Collection[int] | None = None) -> list[UntilR
     found = []
     for rank, ex in run.each(EXCHANGES).items():
         chain = courses[rank].chain if rank in courses and (among is None or rank in among) else None
-        if chain is None or ex.scale > 1 or chain.step not in ex.steps:
+        if chain is None or (reductions := _reductions(chain, ex, layout)) is None:
             continue
-        sums = np.isin(ex.kinds(), REDUCTIONS) & (ex.step == ex.steps.index(chain.step))
-        sums &= np.array([layout.role_of(group) == "data" for group in ex.groups])[ex.group]
-        reductions = _course_of(chain, ex, sums)
         size = reductions.size_bytes
         if not len(size):
             continue
@@ -125,8 +119,14 @@ class _Reductions:
     names: tuple[str, ...]
 
 
-def _course_of(chain: Chain, ex: Exchanges, chosen: Mask) -> _Reductions:
-    """The chosen operations in the course of the step."""
+def _reductions(chain: Chain, ex: Exchanges, layout: Partition) -> _Reductions | None:
+    """The reductions of gradients in the course of the chain's step; None where not all of them are kept."""
+    if chain.step not in ex.steps:
+        return None
+    chosen = np.isin(ex.kinds(), REDUCTIONS) & (ex.step == ex.steps.index(chain.step))
+    chosen &= np.array([layout.role_of(group) == "data" for group in ex.groups])[ex.group]
+    if not ex.keeps(chosen):
+        return None
     sizes = {
         ex.names[name].rpartition("/")[2]: size
         for name, size in zip(ex.name[chosen].tolist(), ex.size_bytes[chosen].tolist(), strict=True)

@@ -616,9 +616,9 @@ def _sizes(run: Run) -> Iterator[Fact]:
         inside = np.array([s in names for s in ex.steps])[ex.step] & ~np.isin(ex.kinds(), POINT_TO_POINT)
         sized = inside & np.isfinite(ex.size_bytes)
         if sized.any():
-            moved[rank] = float(ex.size_bytes[sized].sum()) * ex.scale / max(len(names), 1)
-            lasts[rank] = float(np.nansum(ex.transport_us[sized])) * ex.scale / max(len(names), 1)
-            told[rank] = int(sized.sum()) * ex.scale
+            moved[rank] = float((ex.size_bytes * ex.weight)[sized].sum()) / max(len(names), 1)
+            lasts[rank] = float(np.nansum((ex.transport_us * ex.weight)[sized])) / max(len(names), 1)
+            told[rank] = round(ex.weight[sized].sum())
     for members in layout.peers().values():
         # ranks of one stage take part in equally many collectives: where fewer sizes are told, records are lost
         counts = Counter(told[r] for r in members if r in told)

@@ -25,7 +25,8 @@ from advisor.sources.metadata import group_of_operation, number_of_group
 from advisor.sources.streams.rank_trace import load_trace, trace_source
 
 MOST_OPERATIONS = 4096
-"""Operations kept per rank; more are thinned to every 2nd, 4th, … of each group, the same ones on every rank."""
+"""Operations kept per rank; of more, groups and kinds with many in a step keep every 2nd, 4th, … of it, the same ones
+on every rank."""
 
 POINT_TO_POINT = ("send", "receive", "batchsendrecv")
 REDUCTIONS = ("allreduce", "reducescatter", "reduce")
@@ -52,7 +53,7 @@ def _kind_of(name: str) -> str:
 
 @dataclass(frozen=True)
 class Exchanges:
-    """One rank's collectives, one entry an operation; `scale` entries of the profile stand behind each."""
+    """One rank's collectives, one entry an operation."""
 
     steps: tuple[str, ...]
     groups: tuple[str, ...]
@@ -72,7 +73,6 @@ class Exchanges:
     size_bytes: Floats
     transport_us: Floats
     reduce_us: float | None
-    scale: int
     sources: tuple[Source, ...] = ()
     transport: tuple[str, ...] = ()
     """What moved most of each operation's bytes: HCCS, RDMA, …; empty where it is not told."""
@@ -87,14 +87,30 @@ class Exchanges:
     """Of all these groups, where kernels tell every one of them."""
     world: int = 0
     """Ranks that took part, where the rank's files tell; else 0."""
+    thinned: Floats = field(default_factory=lambda: np.empty(0))
+    """How many operations of its step, group and kind stand behind each that is kept. Empty where all are kept."""
     repeats: Floats = field(default_factory=lambda: np.empty(0))
     """For each of `names` how many operations of that name stand behind each that is kept: 1 where each has a name of
-    its own, about `scale` where few names are shared by all. Empty where all are kept."""
+    its own, as in `thinned` where few names are shared by all. Empty where all are kept."""
 
     def __setstate__(self, state: dict[str, Any]) -> None:
         """As another process sent it."""
         for name, value in state.items():
             object.__setattr__(self, name, _shared(value) if name in _WORDS else value)
+
+    @property
+    def is_whole(self) -> bool:
+        """Whether all operations are kept."""
+        return not len(self.thinned)
+
+    def keeps(self, chosen: Mask) -> bool:
+        """Whether no others stand behind the chosen ones."""
+        return self.is_whole or bool((self.thinned[chosen] == 1).all())
+
+    @cached_property
+    def weight(self) -> Floats:
+        """How many of the profile's operations stand for each entry in a sum: 1 where all are kept."""
+        return np.ones(len(self.name)) if self.is_whole else self.thinned
 
     def kinds(self) -> npt.NDArray[np.str_]:
         """Kind of every operation."""
@@ -102,20 +118,22 @@ class Exchanges:
         return np.array(words)[code] if len(words) else np.empty(0, "U1")
 
     def counts(self) -> dict[tuple[str, str], int]:
-        """(group, kind) -> how many operations of it are kept, those that there are."""
+        """(group, kind) -> how many operations of it there are, if any."""
         words, code = self._kinds
-        counts = np.bincount(self.group * len(words) + code, minlength=len(self.groups) * len(words)).tolist()
+        counts = np.bincount(self.group * len(words) + code, self.weight, len(self.groups) * len(words)).tolist()
         return {
-            (self.groups[place // len(words)], words[place % len(words)]): count
+            (self.groups[place // len(words)], words[place % len(words)]): round(count)
             for place, count in enumerate(counts)
             if count
         }
 
     @cached_property
     def own_parts(self) -> dict[str, float]:
-        """Name -> the part that its own operations have in what `scale` times its kept ones take; those of 1 left
-        out."""
-        parts = zip(self.names, (self.repeats / self.scale).tolist(), strict=False)
+        """Name -> the part that its own operations have in what stands behind its kept ones; those of 1 left out."""
+        if self.is_whole:
+            return {}
+        kept, behind = (np.bincount(self.name, column, len(self.names)) for column in (None, self.weight))
+        parts = zip(self.names, (self.repeats * kept / behind).tolist(), strict=True)
         return {name: part for name, part in parts if part != 1}
 
     def of(self, group: str, kind: str) -> Ints:
@@ -155,7 +173,7 @@ def _settled(found: dict[int, Exchanges]) -> dict[int, Exchanges]:
         for name, group in zip(ex.name.tolist(), ex.group.tolist(), strict=True):
             groups.setdefault(ex.names[name], set()).add(ex.groups[group])
     known = {name: next(iter(of)) for name, of in groups.items() if len(of) == 1}
-    whole = all(ex.scale == 1 for ex in found.values())
+    whole = all(ex.is_whole for ex in found.values())
     for rank, ex in found.items():
         if ex.of_kernels and whole and all(name in known for name in ex.names):
             names = tuple(dict.fromkeys(known[name] for name in ex.names))
@@ -227,10 +245,10 @@ def _reduce(rank: Rank) -> Exchanges | None:
     fresh[1:] = (key[:, 1:] != key[:, :-1]).any(axis=0)
     position = np.arange(len(frame))
     ordinal[order] = position - np.maximum.accumulate(np.where(fresh, position, 0))
-    scale = 1
-    while len(frame) / scale > MOST_OPERATIONS:
-        scale *= 2
-    keep = ordinal % scale == 0
+    part = np.empty(len(frame), np.int64)
+    part[order] = np.cumsum(fresh) - 1
+    _, alike = np.unique(np.stack([group_index, kind_index]), axis=1, return_inverse=True)
+    keep, thinned = _kept(ordinal, part, alike.reshape(-1))
     used, kept_name, kept_count = np.unique(name_index[keep], return_inverse=True, return_counts=True)
     wait, idle = _floats(frame, "wait_us"), _floats(frame, "idle_us")
     booked = np.where(np.isfinite(wait) | np.isfinite(idle), np.nan_to_num(wait) + np.nan_to_num(idle), np.nan)
@@ -239,13 +257,31 @@ def _reduce(rank: Rank) -> Exchanges | None:
         _shared(steps), _shared(groups), _shared([names[i] for i in used]),
         step_index[keep], group_index[keep], kept_name, _shared(kinds[i] for i in used), ordinal[keep], start[keep],
         _floats(frame, "elapsed_us")[keep], _floats(frame, "transit_us")[keep], booked[keep], size[keep], moving[keep],
-        float(np.nansum(reduced)) if np.isfinite(reduced).any() else None, scale,
+        float(np.nansum(reduced)) if np.isfinite(reduced).any() else None,
         (_source(rank, of_kernels, steps),),
         _shared(transport[keep].tolist()), packet[keep], _early(frame)[keep], of_kernels,
         frozenset(member for name in groups for member in rank.groups[name]) if of_kernels and all(groups)
         else frozenset(), int(rank.info.get("world_size") or rank.info.get("rank_size") or 0),
-        np.bincount(name_index)[used] / kept_count if scale > 1 else np.empty(0),
+        thinned, np.bincount(name_index)[used] / kept_count if len(thinned) else np.empty(0),
     )  # fmt: skip
+
+
+def _kept(ordinal: Ints, part: Ints, alike: Ints) -> tuple[Mask, Floats]:
+    """Which of a rank's operations are kept, and for how many each of these stands; no numbers where all are. `ordinal`
+    is the place of each in its `part`, those of one step, group and kind; `alike` are those of one group and kind. Many
+    of one kind in a step stand for each other; a few may each be like no other, so that large parts are thinned first.
+    """
+    keep, least = np.ones(len(ordinal), bool), MOST_OPERATIONS
+    if len(ordinal) <= MOST_OPERATIONS:
+        return keep, np.empty(0)
+    longest = np.zeros(alike.max() + 1, np.int64)
+    np.maximum.at(longest, alike, ordinal + 1)
+    while keep.sum() > MOST_OPERATIONS and least > 1:
+        least //= 2
+        every = 2 ** np.ceil(np.log2(np.maximum(longest / least, 1))).astype(np.int64)
+        keep = ordinal % every[alike] == 0
+    behind = np.bincount(part) / np.bincount(part[keep])
+    return keep, behind[part[keep]]
 
 
 def _source(rank: Rank, of_kernels: bool, steps: tuple[str, ...]) -> Source:

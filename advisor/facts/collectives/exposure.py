@@ -168,7 +168,7 @@ def hidden_beside_attention(run: Run) -> float | None:
 def _moving(run: Run, rank: int, steps: Collection[str]) -> dict[str, float]:
     """Collective -> microseconds in which it moves data, a step, where its own file tells it of all of them."""
     ex: Exchanges | None = run.each(EXCHANGES).get(rank)
-    if ex is None or ex.scale > 1:
+    if ex is None or not ex.is_whole:
         return {}
     inside = np.array([step in steps for step in ex.steps], bool)[ex.step]
     told = inside & (ex.transit_us > 0)
@@ -288,7 +288,7 @@ def _measured(
     its path in the graph; where they share no name at all, whose exposure it is stays untold. Waiting in those that are
     `joining` stages is bubble, as in what these receive. Where only some of the collectives of `ex` are kept, the
     others of their communicator are exposed as they are."""
-    parts, scale = (ex.own_parts, ex.scale) if ex else ({}, 1)
+    parts, thinned = (ex.own_parts, not ex.is_whole) if ex else ({}, False)
     spent: dict[tuple[str, str], dict[tuple[str, str], float]] = defaultdict(lambda: defaultdict(float))
     unnamed: dict[tuple[str, str], float] = defaultdict(float)
     labels: dict[str, str] | None = None
@@ -296,7 +296,7 @@ def _measured(
     kinds: Sequence[str] = exposed.kinds.told
     for number, kind, alone in zip(code.tolist(), exposed.kinds.codes[code].tolist(), us.tolist(), strict=True):
         own = exposed.names[number]
-        like = kinds[kind], exposed.communicators[number] if scale > 1 else ""
+        like = kinds[kind], exposed.communicators[number] if thinned else ""
         known = pure.get(own)
         if known is None:
             labels = {_label(name): name for name in pure} if labels is None else labels
@@ -313,7 +313,7 @@ def _measured(
     waiting = dict.fromkeys(("wait", "bubble"), 0.0)
     for like in {**spent, **unnamed}:
         named, left = sum(spent[like].values()), unnamed[like]
-        more = left / named if named and scale > 1 else 0.0
+        more = left / named if named and thinned else 0.0
         for (what, role), each in spent[like].items():
             (result.transfer if role else waiting)[role or what] += each * (1 + more)
         left -= more * named
@@ -364,7 +364,7 @@ def _receiving(run: Run, rank: int) -> float | None:
         return None
     names = step_names(run, list(ex.steps))
     inside = np.array([s in names for s in ex.steps])[ex.step] & np.isin(ex.kinds(), ("receive", "batchsendrecv"))
-    return float(ex.elapsed_us[inside].sum() * ex.scale / max(len(names), 1)) if inside.any() else None
+    return float((ex.elapsed_us * ex.weight)[inside].sum() / max(len(names), 1)) if inside.any() else None
 
 
 def _told_bubble(run: Run, rank: int) -> float | None:

@@ -48,7 +48,8 @@ class Joint:
     size_bytes: Floats
     early: Floats
     """Share of the booked wait that came before the first transfer."""
-    scale: int = 1
+    scale: float = 1.0
+    """How many operations stand behind each row, all rows together."""
     sources: tuple[Source, ...] = field(default=())
 
     @property
@@ -202,7 +203,7 @@ def _side_by_side(
         [ex.steps[i] for i in ex.step[chosen]], [ex.names[i] for i in ex.name[chosen]],
         ex.ordinal[chosen], data["elapsed_us"], data["transit_us"], data["booked_us"], start, data["size_bytes"],
         data["early"],
-        max(exchanges[r].scale for r in ranks), ex.sources,
+        max(float(exchanges[r].weight[at].mean()) for r, at in places.items()), ex.sources,
     )  # fmt: skip
 
 

@@ -151,12 +151,12 @@ def _made(rank: Rank) -> dict[tuple[str, str, str], int]:
     exchanges = reduce_exchanges(rank)
     if exchanges is None:
         return {}
-    found: dict[tuple[str, str, str], int] = defaultdict(int)
-    places = zip(exchanges.step.tolist(), exchanges.group.tolist(), exchanges.kinds().tolist(), strict=True)
-    for step, group, kind in places:
+    found: dict[tuple[str, str, str], float] = defaultdict(float)
+    columns = exchanges.step, exchanges.group, exchanges.kinds(), exchanges.weight
+    for step, group, kind, behind in zip(*(column.tolist() for column in columns), strict=True):
         if kind not in POINT_TO_POINT:
-            found[exchanges.steps[step], exchanges.groups[group], kind] += exchanges.scale
-    return dict(found)
+            found[exchanges.steps[step], exchanges.groups[group], kind] += behind
+    return {key: round(count) for key, count in found.items()}
 
 
 def _mean_of(rows: _Rows, total: npt.NDArray[np.intp], made: Made) -> tuple[float, float] | None:

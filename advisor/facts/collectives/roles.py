@@ -60,7 +60,7 @@ def roles_of(
     for ex in exchanges.values():
         for (group, k), count in ex.counts().items():
             if group:
-                kinds[group][k] = max(kinds[group][k], count * ex.scale // max(len(ex.steps), 1))
+                kinds[group][k] = max(kinds[group][k], count // max(len(ex.steps), 1))
     for group, counts in kinds.items():
         if group not in roles and any(counts[k] for k in POINT_TO_POINT):
             roles[group] = "pipeline"
@@ -141,7 +141,7 @@ def hidden_by_computing(exchanges: Mapping[int, Exchanges], courses: Mapping[int
         alone: dict[str, float] = defaultdict(float)
         for name, us in courses[rank].exposed_in(courses[rank].steps).items():
             alone[name.rpartition("/")[2]] += us
-        lasting = ex.elapsed_us * ex.repeats[ex.name] if ex.scale > 1 else ex.elapsed_us
+        lasting = ex.elapsed_us if ex.is_whole else ex.elapsed_us * ex.repeats[ex.name]
         for index, group in enumerate(ex.groups):
             mine = ex.group == index
             names = {ex.names[place].rpartition("/")[2] for place in np.unique(ex.name[mine]).tolist()}
@@ -248,7 +248,7 @@ def _silence(
     for rank, ex in exchanges.items():
         unmarked = len(ex.steps) < 2
         count = turns.get(rank, 0) if unmarked else len(ex.steps)
-        if group not in ex.groups or count < 2 or ex.scale > 1:
+        if group not in ex.groups or count < 2:
             continue
         mine = (ex.group == ex.groups.index(group)) & (ex.start_ns > 0)
         reducing = mine & np.isin(ex.kinds(), REDUCTIONS)
@@ -256,7 +256,7 @@ def _silence(
         order = np.argsort(ex.start_ns[mine])
         start = ex.start_ns[mine][order] / 1000
         end = start + ex.elapsed_us[mine][order]
-        if len(start) < max(4, count) or (not unmarked and len(np.unique(ex.step[mine])) < 2):
+        if len(start) < max(4, count) or not ex.keeps(mine) or (not unmarked and len(np.unique(ex.step[mine])) < 2):
             continue
         gaps = start[1:] - np.maximum.accumulate(end)[:-1]
         if unmarked:

@@ -189,7 +189,7 @@ def received_us(exchanges: Mapping[int, Exchanges]) -> dict[int, dict[str, float
     for rank, ex in exchanges.items():
         receives = np.isin(ex.kinds(), ("receive", "batchsendrecv"))
         if receives.any():
-            sums = np.bincount(ex.step[receives], ex.elapsed_us[receives], len(ex.steps)) * ex.scale
+            sums = np.bincount(ex.step[receives], (ex.elapsed_us * ex.weight)[receives], len(ex.steps))
             found[rank] = dict(zip(ex.steps, sums.tolist(), strict=True))
     return found
 

@@ -170,7 +170,7 @@ def _steps_and_collectives(rank: Rank, steps: StepTimes, exchange: Exchanges) ->
     exposed, hidden = steps.phases.get("exposed"), steps.phases.get("overlapped")
     if exposed is None or steps.table != "steps":
         return
-    sums = np.bincount(exchange.step, exchange.elapsed_us, len(exchange.steps)) * exchange.scale
+    sums = np.bincount(exchange.step, exchange.elapsed_us * exchange.weight, len(exchange.steps))
     place = {step: i for i, step in enumerate(exchange.steps)}
     both = [(row, place[step]) for row, step in enumerate(steps.steps) if step in place]
     if not both:

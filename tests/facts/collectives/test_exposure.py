@@ -6,6 +6,7 @@ import pandas as pd
 import pytest
 from clusters import SMALL, facts_of
 
+from advisor.facts.collectives.exchanges import EXCHANGES
 from advisor.facts.collectives.exposure import _Alone, _measured
 from advisor.model import RUN
 from advisor.pipeline import Options, measure
@@ -51,6 +52,22 @@ def test_what_is_exposed_is_told_alike_of_a_part_of_many_collectives(tmp_path, m
     told, left = ([each.number(name, RUN) or 0.0 for name in shares] for each in (whole, part))
     assert told[0] > 0.1
     assert left == pytest.approx(told, abs=0.02)
+
+
+def test_gradients_are_told_whole_where_many_others_are_thinned(tmp_path, monkeypatch):
+    """A few reductions a step, each of its own size, stand beside thousands of sharded layers: which of them are kept
+    must not decide what gradients move and how often they are reduced."""
+    layers = replace(SMALL, data=2, tensor=2, layers=4, buckets=4)
+    facts_of(layers, tmp_path)
+    whole = measure([tmp_path], None, Options(jobs=1))
+    monkeypatch.setattr("advisor.facts.collectives.exchanges.MOST_OPERATIONS", 60)
+    part = measure([tmp_path], None, Options(jobs=1))
+    for one, other in zip(*(each.run.each(EXCHANGES).values() for each in (whole, part)), strict=True):
+        assert len(other.name) < len(one.name) and other.counts() == one.counts()
+    names = [fact.name for fact in whole.facts if fact.name.startswith("allreduce.")]
+    assert "allreduce.repeats" in names
+    told = [[each.facts.value(name, RUN) for name in names] for each in (whole, part)]
+    assert told[1] == pytest.approx(told[0], rel=0.05, abs=50)
 
 
 def test_exposed_time_of_the_whole_recording_is_none_of_a_step(tmp_path):

@@ -23,7 +23,7 @@ def _exchanges(rows: list[tuple[str, str]], first_us: float) -> Exchanges:
     return Exchanges(
         steps, ("g",), names, np.array([steps.index(s) for s, _ in rows]), np.zeros(count, np.int64),
         np.array([names.index(n) for _, n in rows]), ("allreduce",) * len(names), np.array(ordinal),
-        np.arange(count) + 1, first_us + np.arange(count), *(np.full(count, np.nan) for _ in range(4)), None, 1,
+        np.arange(count) + 1, first_us + np.arange(count), *(np.full(count, np.nan) for _ in range(4)), None,
         early=np.full(count, np.nan),
     )  # fmt: skip
 

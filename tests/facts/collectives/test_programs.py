@@ -24,7 +24,7 @@ def _exchanges(groups, rank, joining, size):
     sizes = np.array([6e7 if len(groups[name]) == 4 else size for name in mine])
     return Exchanges(
         ("1",), mine, kinds, np.zeros(n, np.int64), numbers, numbers, kinds, np.zeros(n, np.int64),
-        (numbers + 1) * 1_000_000, flat + 100.0, flat + 80.0, flat, sizes, flat + 80.0, None, 1,
+        (numbers + 1) * 1_000_000, flat + 100.0, flat + 80.0, flat, sizes, flat + 80.0, None,
     )  # fmt: skip
 
 

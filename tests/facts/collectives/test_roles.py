@@ -25,7 +25,7 @@ def exchanges(program: list[tuple[str, float]]) -> Exchanges:
     return Exchanges(
         ("1", "2", "3"), ("g",), kinds, np.repeat(np.arange(3), count), whole,
         np.tile([kinds.index(kind) for kind, _ in program], 3), kinds, whole, ((start + 1.0) * 1000).astype(np.int64),
-        np.full(3 * count, 100.0), flat + 80.0, flat, flat + 1e6, flat + 80.0, None, 1,
+        np.full(3 * count, 100.0), flat + 80.0, flat, flat + 1e6, flat + 80.0, None,
     )  # fmt: skip
 
 
@@ -113,7 +113,7 @@ def ring(sizes: dict[str, float]) -> tuple[dict[str, tuple[int, ...]], dict[int,
         bytes_of = np.array([1e7] * (n - 1) + [sizes["all"]])
         found[rank] = Exchanges(
             ("1",), mine, names, np.zeros(n, np.int64), numbers, name, names, np.zeros(n, np.int64),
-            (numbers + 1) * 1_000_000, flat + 100.0, flat + 80.0, flat, bytes_of, flat + 80.0, None, 1,
+            (numbers + 1) * 1_000_000, flat + 100.0, flat + 80.0, flat, bytes_of, flat + 80.0, None,
         )  # fmt: skip
     return groups, found
 
@@ -135,7 +135,7 @@ def test_one_communicator_may_pass_keys_on_and_share_weights(gathered: float, ro
     size = np.where(name == 0, 1e7, gathered)
     one = Exchanges(
         ("1",), ("g",), names, np.zeros(8, np.int64), np.zeros(8, np.int64), name, names, numbers,
-        (numbers + 1) * 1_000_000, flat + 100.0, flat + 80.0, flat, size, flat + 80.0, None, 1,
+        (numbers + 1) * 1_000_000, flat + 100.0, flat + 80.0, flat, size, flat + 80.0, None,
     )  # fmt: skip
     groups, found = {"g": (0, 1, 2, 3)}, dict.fromkeys(range(4), one)
     assert roles_of(groups, {}, found, dict.fromkeys(range(4), COMPUTING_US), "", {}) == {"g": role}
@@ -194,7 +194,7 @@ def test_in_a_pipeline_sharded_operators_are_known_by_what_stages_hand_over(memb
     found = Exchanges(
         ("1", "2", "3"), ("next", "g"), kinds, np.repeat(np.arange(3), count), which, which, kinds, whole,
         ((start + 1.0) * 1000).astype(np.int64), flat + 100.0, flat + 80.0, flat,
-        np.tile([each for _, each in program], 3), flat + 80.0, None, 1,
+        np.tile([each for _, each in program], 3), flat + 80.0, None,
     )  # fmt: skip
     roles = roles_of({"next": (0, 8), "g": members}, {}, {0: found}, {0: COMPUTING_US}, "", {})
     assert roles == {"next": "pipeline", "g": role}

@@ -166,7 +166,7 @@ def _received(run: Run) -> list[tuple[bool, float, float]]:
         names = step_names(run, list(ex.steps))
         inside = np.array([s in names for s in ex.steps])[ex.step] if len(ex.step) else np.empty(0, bool)
         receives, both = (
-            int((inside & (ex.kinds() == kind)).sum()) * ex.scale / max(len(names), 1)
+            float(ex.weight[inside & (ex.kinds() == kind)].sum()) / max(len(names), 1)
             for kind in ("receive", "batchsendrecv")
         )
         found.append((stage in (0, last), receives, both))
@@ -222,10 +222,12 @@ def stages_in_order(run: Run) -> int | None:
     for chain in layout.chains:
         for place, (rank, following) in enumerate(pairwise(chain)):
             ex: Exchanges | None = exchanges.get(rank)
-            if ex is None or ex.scale > 1:
+            if ex is None:
                 continue
             pair = [set(layout.groups.get(group, ())) == {rank, following} for group in ex.groups]
             mine, kinds = np.array(pair, bool)[ex.group], ex.kinds()
+            if not ex.keeps(mine):
+                continue
             for step in range(len(ex.steps)):
                 onward, back = (mine & (ex.step == step) & (kinds == kind) for kind in ("send", "receive"))
                 under_way = most_under_way(ex.start_ns[onward] / 1000, ex.start_ns[back] / 1000 + ex.elapsed_us[back])
