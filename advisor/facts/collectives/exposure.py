@@ -87,6 +87,8 @@ class _Alone:
     """What the names say."""
     us: dict[int, tuple[Ints, Floats]]
     """rank -> (numbers of names, microseconds in a steady step), where its kernels tell them."""
+    others: dict[int, dict[tuple[str, str], float]] = field(default_factory=dict)
+    """rank -> what is exposed of those that are not named, by kind and communicator."""
 
     @cached_property
     def communicators(self) -> list[str]:
@@ -94,23 +96,39 @@ class _Alone:
         return [*map(communicator, self.labels)]
 
     @classmethod
-    def of(cls, told: Mapping[int, Mapping[str, float]]) -> _Alone:
-        """From the microseconds of each name on each rank."""
+    def of(
+        cls,
+        told: Mapping[int, Mapping[str, float]],
+        others: Mapping[int, dict[tuple[str, str], float]] | None = None,
+    ) -> _Alone:
+        """From the microseconds of each name on each rank, and of what is not named."""
         index: dict[str, int] = {}
         found = {}
         for rank, names in told.items():
             code = np.fromiter((index.setdefault(name, len(index)) for name in names), np.int64, len(names))
             found[rank] = code, np.fromiter(names.values(), np.float64, len(names))
         labels = [*map(_label, index)]
-        return cls([*index], labels, Coded.of([*map(kind_of, labels)]), found)
+        return cls([*index], labels, Coded.of([*map(kind_of, labels)]), found, dict(others or {}))
+
+    def by_kind(self, rank: int) -> defaultdict[str, float]:
+        """Kind -> microseconds, named or not."""
+        code, us = self.us[rank]
+        sums = np.bincount(self.kinds.codes[code], us, len(self.kinds.told)).tolist()
+        found = defaultdict[str, float](float, zip(self.kinds.told, sums, strict=True))
+        for (kind, _), own in self.others.get(rank, {}).items():
+            found[kind] += own
+        return found
 
 
 @computed
 def _exposed(run: Run) -> _Alone:
     """The exposed collectives of all ranks."""
-    courses = stepped_courses(run).items()
-    told = {rank: course.exposed_in(step_names(run, list(course.steps))) for rank, course in courses}
-    return _Alone.of({rank: names for rank, names in told.items() if names})
+    told, others = {}, {}
+    for rank, course in stepped_courses(run).items():
+        steps = step_names(run, list(course.steps))
+        if names := course.exposed_in(steps):
+            told[rank], others[rank] = names, course.exposed_else_in(steps)
+    return _Alone.of(told, others)
 
 
 @computed
@@ -142,11 +160,9 @@ def main_kind(run: Run) -> tuple[str, float] | None:
     names of its kernels alone; None where no kernels tell. Stages that wait for each other have findings of their own.
     """
     alone = _exposed(run)
-    kinds: Sequence[str] = alone.kinds.told
-    sums = [np.bincount(alone.kinds.codes[code], us, len(kinds)) for code, us in alone.us.values()]
-    usual = np.median(sums, axis=0).tolist() if sums else []
-    told = ((us, kind) for us, kind in zip(usual, kinds, strict=True) if kind not in (*POINT_TO_POINT, "other"))
-    us, kind = max(told, default=(0.0, ""))
+    sums = [alone.by_kind(rank) for rank in alone.us]
+    kinds = {kind for own in sums for kind in own} - {*POINT_TO_POINT, "other"}
+    us, kind = max(((float(np.median([own[kind] for own in sums])), kind) for kind in kinds), default=(0.0, ""))
     return (kind, us) if us > 0 else None
 
 
@@ -309,6 +325,8 @@ def _measured(
         shortest = min(alone, shortest * parts.get(own, 1.0))
         spent[like]["transfer", role] += shortest
         spent[like]["bubble" if own in joining else "wait", ""] += alone - shortest
+    for like, alone in exposed.others.get(rank, {}).items():
+        unnamed[like] += alone
     result = Exposure(told=not pure or bool(spent) or not unnamed)
     waiting = dict.fromkeys(("wait", "bubble"), 0.0)
     for like in {**spent, **unnamed}:

@@ -256,9 +256,11 @@ def _silence(
         order = np.argsort(ex.start_ns[mine])
         start = ex.start_ns[mine][order] / 1000
         end = start + ex.elapsed_us[mine][order]
-        if len(start) < max(4, count) or not ex.keeps(mine) or (not unmarked and len(np.unique(ex.step[mine])) < 2):
+        if len(start) < max(4, count) or (not unmarked and len(np.unique(ex.step[mine])) < 2):
             continue
         gaps = start[1:] - np.maximum.accumulate(end)[:-1]
+        # between two that are kept lie others, as in the usual gap
+        gaps = gaps - np.median(gaps) * (1 - 1 / ex.weight[mine].mean())
         if unmarked:
             longest, period = float(np.sort(gaps)[-(count - 1)]), float(start[-1] - start[0]) / count
         else:

@@ -4,18 +4,20 @@ chain of computing segments and collectives that `replay.py` can run again.
 
 from __future__ import annotations
 
+from collections import defaultdict
 from collections.abc import Container, Iterator, Sequence
 from dataclasses import dataclass, field
-from typing import NamedTuple
+from typing import NamedTuple, TypeVar
 
 import numpy as np
 
 from advisor.basics.arrays import Floats, Ints, Mask
 from advisor.basics.intervals import Intervals, complement, measure, subtract, union
 from advisor.facts.base import Reduction
+from advisor.facts.collectives.exchanges import kind_of, reduce_exchanges
 from advisor.facts.device.chain import MOST_EXCHANGES, RELEASE_NS, Chain, chain_of
 from advisor.facts.device.drawn import work_of, work_source
-from advisor.facts.device.forward import gradients, in_forward, rounds
+from advisor.facts.device.forward import communicator, gradients, in_forward, rounds
 from advisor.facts.device.hops import Hops
 from advisor.facts.device.kernel_time import Timeline
 from advisor.facts.device.speeds import expected, speeds
@@ -30,6 +32,9 @@ from advisor.sources.streams.kernels import Kernels, Signature
 def is_data_fetch(signature: Signature) -> bool:
     """GetNext and its kin take the batch from the queue: their time is waiting for data, not computation."""
     return "getnext" in signature.type.lower().replace("_", "")
+
+
+_Key = TypeVar("_Key", str, tuple[str, str])
 
 
 @dataclass(frozen=True)
@@ -50,7 +55,12 @@ class Course:
     speed: dict[tuple[str, str], tuple[float, float]]
     """(type, input shapes) -> (kernels a step, usual microseconds: the mean of the middle third)."""
     exposed_by_name: tuple[dict[str, float], ...] = ()
-    """Per step: collective -> exposed microseconds; empty where kernels are missing that may have hidden it."""
+    """Per step: collective -> exposed microseconds; empty where kernels are missing that may have hidden it. Of a rank
+    whose collectives are thinned, those that are kept, each step's longest and the hops of a ring."""
+    exposed_else: tuple[dict[tuple[str, str], float], ...] = ()
+    """Per step: (kind, communicator) -> exposed microseconds of all the others."""
+    collectives: Ints = field(default_factory=lambda: np.zeros(0, np.int64))
+    """Per step: how many collectives it has; empty as `exposed_by_name`."""
     chain: Chain | None = None
     sources: tuple[Source, ...] = ()
     expected_us: Floats = field(default_factory=lambda: np.zeros(0))
@@ -94,12 +104,16 @@ class Course:
         """Collective -> exposed microseconds a step, the mean over these of the course's steps."""
         return self._mean(self.exposed_by_name, steps)
 
+    def exposed_else_in(self, steps: Container[str]) -> dict[tuple[str, str], float]:
+        """(kind, communicator) -> what is exposed of those that `exposed_in` does not name."""
+        return self._mean(self.exposed_else, steps)
+
     def beside_in(self, steps: Container[str]) -> dict[str, float]:
         """Hop of a ring -> microseconds of attention a step that it could run beside, the mean over these steps."""
         return self._mean(self.beside_by_name, steps)
 
-    def _mean(self, by_name: tuple[dict[str, float], ...], steps: Container[str]) -> dict[str, float]:
-        found: dict[str, float] = {}
+    def _mean(self, by_name: tuple[dict[_Key, float], ...], steps: Container[str]) -> dict[_Key, float]:
+        found: dict[_Key, float] = {}
         told = zip(self.steps, by_name, strict=True) if by_name else ()
         chosen = [names for step, names in told if step in steps]
         for names in chosen:
@@ -141,6 +155,21 @@ class _Phases(NamedTuple):
     beside: dict[str, float]
     ends_ns: int
 
+    def named(self, kept: Container[str] | None) -> tuple[dict[str, float], dict[tuple[str, str], float]]:
+        """What is exposed of those collectives that are asked for by name, and by kind and communicator of all else;
+        `kept` are the names that collectives have without their path, None for all."""
+        if kept is None:
+            return self.by_name, {}
+        longest = max(self.by_name, key=self.by_name.__getitem__, default="")
+        named, others = {}, defaultdict[tuple[str, str], float](float)
+        for name, us in self.by_name.items():
+            own = name.rpartition("/")[2]
+            if own in kept or name in self.beside or name == longest:
+                named[name] = us
+            else:
+                others[kind_of(own), communicator(own)] += us
+        return named, dict(others)
+
 
 def reduce_course(rank: Rank) -> Course | None:
     """The course from kernel_details.csv; None where it holds no kernel with a start."""
@@ -172,6 +201,9 @@ def reduce_course(rank: Rank) -> Course | None:
         forward_us = (passes - (chain.origin_ns if chain is not None else 0)) / 1000
     steps = tuple(kernels.steps[s] or "0" for s in order)
     expected_us, measured_us = expected(kernels, told, order)
+    listed = reduce_exchanges(rank)
+    kept = None if listed is None or listed.is_whole else {name.rpartition("/")[2] for name in listed.names}
+    alone = [each.named(kept) for each in phases if timeline.whole]
     return Course(
         steps,
         computing_us=np.array([each.computing for each in phases]),
@@ -181,7 +213,9 @@ def reduce_course(rank: Rank) -> Course | None:
         exposed_us=np.array([each.exposed for each in phases]),
         kernels=np.array([each.kernels for each in phases], np.int64),
         speed=usual,
-        exposed_by_name=tuple(each.by_name for each in phases) if timeline.whole else (),
+        exposed_by_name=tuple(named for named, _ in alone),
+        exposed_else=tuple(others for _, others in alone),
+        collectives=np.array([len(each.by_name) for each in phases if timeline.whole], np.int64),
         chain=chain,
         sources=(work_source(rank, "duration_us", "start_ns", "step", steps=steps),),
         expected_us=expected_us,

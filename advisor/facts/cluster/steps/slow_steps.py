@@ -191,9 +191,9 @@ def _exchanges_more(balance: Accounts, slow: Mask, courses: dict[int, Course]) -
     """Whether in each slow step every rank whose kernels tell meets others more often than in any usual step, as for an
     update that comes after several accumulated micro-batches."""
     told = [
-        dict(zip(course.steps, map(len, course.exposed_by_name), strict=True))
+        dict(zip(course.steps, course.collectives.tolist(), strict=True))
         for rank in balance.ranks
-        if (course := courses.get(rank)) is not None and course.exposed_by_name
+        if (course := courses.get(rank)) is not None and len(course.collectives)
     ]
     counts = np.array([[calls.get(step, 0) for step in balance.steps] for calls in told]).reshape(len(told), len(slow))
     return bool(told) and bool((counts[:, slow].min(axis=1) > counts[:, ~slow].max(axis=1)).all())

@@ -334,8 +334,10 @@ def test_collectives_that_only_slow_steps_hold_are_more_work(calls, part) -> Non
     computing = np.tile(np.where(late, 61e3, 42e3), (2, 1))
     exposed, zeros = np.tile(np.where(late, 31e3, 0.0), (2, 1)), np.zeros((2, 8))
     flat = np.zeros(8)
-    names = tuple({f"hcom_allReduce__{i}": 15e3 for i in range(calls[slow])} for slow in late.astype(int).tolist())
-    course = Course(tuple(steps), computing[0], flat, flat, flat, exposed[0], np.full(8, 60), {}, names)
+    course = Course(
+        tuple(steps), computing[0], flat, flat, flat, exposed[0], np.full(8, 60), {},
+        collectives=np.array(calls)[late.astype(int)],
+    )  # fmt: skip
     balance = Accounts([0, 1], steps, computing + exposed, computing, zeros, zeros, exposed, zeros, True)
     found = _find(balance, {0: course, 1: course})
     assert (found.origin, found.part) == ("communication", part)
