@@ -196,7 +196,7 @@ def _cut(network: _Network, name: Collective, ratio: Mapping[Key, float]) -> tup
 def _lasting(run: Run) -> dict[Collective, float]:
     found: dict[Collective, float] = defaultdict(float)
     for joint in joints(run):
-        found[joint.group, joint.kind] += float(joint.transfer_us.sum()) * joint.per_step
+        found[joint.group, joint.kind] += float(joint.transfer_us @ joint.per_step)
     return found
 
 
@@ -207,14 +207,14 @@ def _moving(run: Run) -> dict[Collective, float]:
         longest = np.where(np.isfinite(joint.transit_us), joint.transit_us, 0.0).max(axis=1)
         if not (longest > 0).all():
             untold.add((joint.group, joint.kind))
-        found[joint.group, joint.kind] += float(np.minimum(longest, joint.transfer_us).sum()) * joint.per_step
+        found[joint.group, joint.kind] += float(np.minimum(longest, joint.transfer_us) @ joint.per_step)
     return {name: us for name, us in found.items() if name not in untold}
 
 
 def _last(run: Run) -> dict[Collective, tuple[float, ...]]:
     found: dict[Collective, tuple[float, ...]] = {}
     for joint in joints(run):
-        if joint.kind in REDUCTIONS and joint.scale == 1:
+        if joint.kind in REDUCTIONS and joint.is_whole:
             order = np.argsort(joint.ordinal, kind="stable").tolist()
             last = {joint.steps[row]: row for row in order}
             found[joint.group, joint.kind] = tuple(joint.transfer_us[list(last.values())].tolist())

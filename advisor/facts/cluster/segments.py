@@ -120,7 +120,7 @@ def whole_share(run: Run, found: Uneven) -> float:
     over_us = 0.0
     for joint in joints(run):
         if joint.kind in found.before:
-            waits = np.nan_to_num(joint.wait_us)
+            waits = np.nan_to_num(joint.wait_us) * joint.behind[:, None]
             above = waits.mean(axis=1, keepdims=True) - waits  # later than the mean of those that meet there
             over_us += float(above.max(axis=1).sum())
             for step, row in zip(joint.steps, above, strict=True):

@@ -182,7 +182,8 @@ def gradients(run: Run, among: Collection[int] | None = None) -> Gradients | Non
         return np.asarray((told < 0) | (told >= GRADIENT_SHARE * largest))
 
     for joint in chosen:
-        part, kept = joint.per_step, whole(joint)
+        kept = whole(joint)
+        part = joint.per_step[kept]
         shortest = joint.transfer_us
         if np.isfinite(joint.size_bytes).any(axis=1).all() and differ(sizes := np.nanmean(joint.size_bytes, axis=1)):
             alphas.append(fit(sizes, shortest)[0])
@@ -190,14 +191,14 @@ def gradients(run: Run, among: Collection[int] | None = None) -> Gradients | Non
                 sure.append(alphas[-1])
         for rank in joint.ranks:
             entry = per_rank[rank]
-            entry[0] += int(kept.sum()) * part
-            entry[1] += float(shortest[kept].sum()) * part
-            entry[2] += float(np.nansum(joint.size_bytes[kept])) / len(joint.ranks) * part
+            entry[0] += float(part.sum())
+            entry[1] += float(shortest[kept] @ part)
+            entry[2] += float(np.nansum(joint.size_bytes[kept], axis=1) @ part) / len(joint.ranks)
     count, transfer, size = np.median(np.array(list(per_rank.values())), axis=0)
     found = exposures(run)
     # The last to arrive never waits, so what it exposes tells the order of work; the others are exposed by waiting.
-    absent = sum(float((j.pure_us - j.transfer_us).sum()) * j.per_step for j in chosen)
-    awaited = absent > sum(float(j.transfer_us.sum()) * j.per_step for j in chosen)
+    absent = sum(float((j.pure_us - j.transfer_us) @ j.per_step) for j in chosen)
+    awaited = absent > sum(float(j.transfer_us @ j.per_step) for j in chosen)
     members = [found[r] for r in per_rank if r in found]
     # the last one's kernels may be those that are missing
     unclear = len({member.known for member in members}) > 1 or not all(member.told for member in members)
@@ -219,7 +220,7 @@ def _buckets(chosen: Sequence[Joint], rank: int) -> tuple[float, ...]:
     middle number of them."""
     found: dict[str, list[tuple[int, float, float]]] = defaultdict(list)
     for joint in chosen:
-        if rank in joint.ranks and joint.scale == 1:
+        if rank in joint.ranks and joint.is_whole:
             column = joint.ranks.index(rank)
             sizes = np.nan_to_num(joint.size_bytes[:, column], nan=np.inf)
             rows = zip(joint.start_ns[:, column].tolist(), joint.transfer_us.tolist(), sizes.tolist(), strict=True)

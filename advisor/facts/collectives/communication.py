@@ -248,7 +248,7 @@ def measure(run: Run, facts: FactSet) -> Iterator[Fact]:
     counts: dict[int, float] = defaultdict(float)
     for joint in together:
         for rank in joint.ranks:
-            counts[rank] += len(joint.names) * joint.per_step
+            counts[rank] += float(joint.per_step.sum())
     yield from fact("communication.count", RUN, float(np.median(list(counts.values()))), *sources, samples=n)
     told = {rank for rank, exchanges in run.each(EXCHANGES).items() if len(exchanges.name)}
     yield from fact("communication.untold_ranks", RUN, len({r.rank for r in run.ranks} - told), *sources)
@@ -289,7 +289,7 @@ def _edge_us(run: Run) -> float:
     longest = {"first": 0.0, "last": 0.0}
     for joint in joints(run):
         end = {"allgather": "first", "allreduce": "last", "reducescatter": "last"}.get(joint.kind)
-        if end is None or layout.role_of(joint.group) != "data" or joint.scale != 1:
+        if end is None or layout.role_of(joint.group) != "data" or not joint.is_whole:
             continue
         order = np.argsort(joint.ordinal, kind="stable")
         rows = {joint.steps[row]: row for row in (order if end == "last" else order[::-1]).tolist()}
@@ -365,7 +365,7 @@ def _gathers_weights(run: Run) -> bool:
     layout, moved = partition(run), dict[str, float]()
     for joint in joints(run):
         if joint.kind in ("allgather", "reducescatter") and layout.role_of(joint.group) == "data":
-            size = float(np.nansum(joint.size_bytes)) / len(joint.ranks) * joint.per_step
+            size = float(np.nansum(joint.size_bytes, axis=1) @ joint.per_step) / len(joint.ranks)
             moved[joint.kind] = moved.get(joint.kind, 0.0) + size
     told = "reducescatter" in moved and "allgather" in moved
     return told and moved["allgather"] >= limit("gradients", "gathered_part") * moved["reducescatter"]
@@ -421,24 +421,23 @@ def _sum(run: Run, together: list[Joint]) -> dict[tuple[str, str], _Sum]:
     sums: dict[tuple[str, str], _Sum] = defaultdict(_Sum)
     for joint in together:
         total = sums[layout.role_of(joint.group), joint.kind]
-        part = joint.per_step
         pure = joint.pure_us
         with np.errstate(invalid="ignore"):
             transit = np.nanmax(np.where(np.isfinite(joint.transit_us), joint.transit_us, -1.0), axis=1)
         known = transit > 0 if not joint.complete else transit >= 0  # without a time of its own nothing tells a wait
         moving = transit if joint.complete else joint.transfer_us
         missing = np.where(known, np.maximum(pure - moving, 0.0), 0.0)
-        part *= len(joint.ranks)
-        total.count += len(joint.names) * part
-        total.wait += float(np.median(joint.wait_us.sum(axis=0))) * part
+        part = joint.per_step * len(joint.ranks)
+        total.count += float(part.sum())
+        total.wait += float(np.median(part @ joint.wait_us))
         if joint.complete:
-            total.pure += float(pure.sum()) * part
-            total.latency += float(missing.sum()) * part
+            total.pure += float(pure @ part)
+            total.latency += float(missing @ part)
         else:
-            total.pure += float(joint.transfer_us.sum()) * part
-            total.absent += float(missing.sum()) * part
-            total.waited += float(missing.sum()) * part
-            total.late += late_wait(joint, missing, transit) * part
+            total.pure += float(joint.transfer_us @ part)
+            total.absent += float(missing @ part)
+            total.waited += float(missing @ part)
+            total.late += float(late_wait(joint, missing, transit) @ part)
             total.waits_told |= bool(known.any())
             total.complete = False
         sizes = joint.size_bytes[np.isfinite(joint.size_bytes)]
@@ -476,15 +475,15 @@ def _of_ranks(together: list[Joint]) -> tuple[dict[int, float], dict[int, float]
     totals: dict[int, float] = defaultdict(float)
     pure: dict[int, float] = defaultdict(float)
     for joint in together:
-        part = joint.per_step
-        wait = joint.wait_us
+        wait = joint.wait_us * joint.per_step[:, None]
+        transfer = float(joint.transfer_us @ joint.per_step)
         last = np.argmin(joint.elapsed_us, axis=1)
         whole = wait.sum(axis=1)
         for column, rank in enumerate(joint.ranks):
-            waits[rank] += float(wait[:, column].sum()) * part
-            caused[rank] += float(whole[last == column].sum()) * part
-            totals[rank] += float(whole.sum()) * part
-            pure[rank] += float(joint.transfer_us.sum()) * part
+            waits[rank] += float(wait[:, column].sum())
+            caused[rank] += float(whole[last == column].sum())
+            totals[rank] += float(whole.sum())
+            pure[rank] += transfer
     return waits, caused, totals, pure
 
 

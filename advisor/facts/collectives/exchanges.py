@@ -248,7 +248,7 @@ def _reduce(rank: Rank) -> Exchanges | None:
     part = np.empty(len(frame), np.int64)
     part[order] = np.cumsum(fresh) - 1
     _, alike = np.unique(np.stack([group_index, kind_index]), axis=1, return_inverse=True)
-    keep, thinned = _kept(ordinal, part, alike.reshape(-1))
+    keep, thinned = _kept(ordinal, part, alike.reshape(-1), step_index == _middle(step_index, start))
     used, kept_name, kept_count = np.unique(name_index[keep], return_inverse=True, return_counts=True)
     wait, idle = _floats(frame, "wait_us"), _floats(frame, "idle_us")
     booked = np.where(np.isfinite(wait) | np.isfinite(idle), np.nan_to_num(wait) + np.nan_to_num(idle), np.nan)
@@ -266,10 +266,18 @@ def _reduce(rank: Rank) -> Exchanges | None:
     )  # fmt: skip
 
 
-def _kept(ordinal: Ints, part: Ints, alike: Ints) -> tuple[Mask, Floats]:
+def _middle(step: Ints, start_ns: Ints) -> int:
+    """The step in the middle of the recording, of which kernels tell a chain (course.py)."""
+    begins = np.full(step.max() + 1, np.iinfo(np.int64).max)
+    np.minimum.at(begins, step, start_ns)
+    return int(np.argsort(begins, kind="stable")[len(begins) // 2])
+
+
+def _kept(ordinal: Ints, part: Ints, alike: Ints, whole: Mask) -> tuple[Mask, Floats]:
     """Which of a rank's operations are kept, and for how many each of these stands; no numbers where all are. `ordinal`
     is the place of each in its `part`, those of one step, group and kind; `alike` are those of one group and kind. Many
     of one kind in a step stand for each other; a few may each be like no other, so that large parts are thinned first.
+    Those of the step that is replayed, the `whole`, are all kept besides.
     """
     keep, least = np.ones(len(ordinal), bool), MOST_OPERATIONS
     if len(ordinal) <= MOST_OPERATIONS:
@@ -280,6 +288,7 @@ def _kept(ordinal: Ints, part: Ints, alike: Ints) -> tuple[Mask, Floats]:
         least //= 2
         every = 2 ** np.ceil(np.log2(np.maximum(longest / least, 1))).astype(np.int64)
         keep = ordinal % every[alike] == 0
+    keep |= whole
     behind = np.bincount(part) / np.bincount(part[keep])
     return keep, behind[part[keep]]
 

@@ -55,7 +55,8 @@ def _steady_part(joint: Joint, run: Run) -> Joint | None:
         [s for s, k in zip(joint.steps, keep, strict=True) if k],
         [n for n, k in zip(joint.names, keep, strict=True) if k],
         joint.ordinal[keep], joint.elapsed_us[keep], joint.transit_us[keep], joint.booked_us[keep],
-        joint.start_ns[keep], joint.size_bytes[keep], joint.early[keep], joint.scale, joint.sources,
+        joint.start_ns[keep], joint.size_bytes[keep], joint.early[keep], joint.sources,
+        joint.behind[keep],
     )  # fmt: skip
 
 
@@ -277,7 +278,7 @@ def exposed_of(
             shortest = joint.transfer_us.tolist()
             for rank in measured.keys() & set(joint.ranks):
                 inside[rank] += (len(moved),)
-            moved.append([(joint.names[at], shortest[at] * part) for at in np.flatnonzero(chosen).tolist()])
+            moved.append([(joint.names[at], shortest[at] * part[at]) for at in np.flatnonzero(chosen).tolist()])
     pure: dict[tuple[int, ...], dict[str, float]] = {numbers: defaultdict(float) for numbers in inside.values()}
     for numbers, names in pure.items():
         for name, us in (one for number in numbers for one in moved[number]):

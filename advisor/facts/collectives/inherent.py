@@ -81,8 +81,8 @@ def needed_parts(run: Run) -> dict[str, float]:
         most = np.nanmax(joint.size_bytes[sized], axis=1)  # what ranks book of one collective differs by its algorithm
         least = most / np.nanmin(speeds) * 1e6
         took = joint.transfer_us[sized]
-        needed[role] += float(np.minimum(least, took).sum()) * joint.per_step
-        taken[role] += float(took.sum()) * joint.per_step
+        needed[role] += float(np.minimum(least, took) @ joint.per_step[sized])
+        taken[role] += float(took @ joint.per_step[sized])
     return {role: needed[role] / us for role, us in taken.items() if us > 0}
 
 

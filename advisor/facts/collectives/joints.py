@@ -48,14 +48,24 @@ class Joint:
     size_bytes: Floats
     early: Floats
     """Share of the booked wait that came before the first transfer."""
-    scale: float = 1.0
-    """How many operations stand behind each row, all rows together."""
     sources: tuple[Source, ...] = field(default=())
+    thinned: Floats = field(default_factory=lambda: np.empty(0))
+    """As of `Exchanges`: how many operations stand behind each row; empty where all are kept."""
 
     @property
-    def per_step(self) -> float:
-        """What sums over all rows are multiplied with to be those of one step."""
-        return self.scale / len(set(self.steps))
+    def is_whole(self) -> bool:
+        """Whether all operations are kept."""
+        return bool((self.behind == 1).all())
+
+    @property
+    def behind(self) -> Floats:
+        """How many of the profile's operations each row counts for."""
+        return self.thinned if len(self.thinned) else np.ones(len(self.names))
+
+    @property
+    def per_step(self) -> Floats:
+        """What each row counts in a sum that is to be that of one step."""
+        return self.behind / len(set(self.steps))
 
     @property
     def pure_us(self) -> Floats:
@@ -188,7 +198,7 @@ def _side_by_side(
     sought = keys[first][inside][order]
     shape = (len(chosen), len(ranks))
     data = {field: np.full(shape, np.nan) for field in ("elapsed_us", "transit_us", "booked_us", "size_bytes", "early")}
-    start = np.zeros(shape, np.int64)
+    start, behind = np.zeros(shape, np.int64), np.ones(len(chosen))
     for column, rank in enumerate(ranks):
         ex = exchanges[rank]
         at = np.minimum(np.searchsorted(sought, keys[rank]), len(sought) - 1)
@@ -197,13 +207,14 @@ def _side_by_side(
         for name, target in data.items():
             target[row, column] = getattr(ex, name)[mine]
         start[row, column] = ex.start_ns[mine]
+        behind[row] = np.maximum(behind[row], ex.weight[mine])
     ex = exchanges[first]
     return Joint(
         group, kind, ranks, ranks, False,
         [ex.steps[i] for i in ex.step[chosen]], [ex.names[i] for i in ex.name[chosen]],
         ex.ordinal[chosen], data["elapsed_us"], data["transit_us"], data["booked_us"], start, data["size_bytes"],
         data["early"],
-        max(float(exchanges[r].weight[at].mean()) for r, at in places.items()), ex.sources,
+        ex.sources, behind,
     )  # fmt: skip
 
 

@@ -47,9 +47,7 @@ def small_beside_larger(run: Run, role: str, kind: str) -> Small | None:
     lasts = np.concatenate([joint.transfer_us for joint in mine])
     small = np.concatenate(inside)
     # of several groups a rank is in those of its own, one or more
-    part = np.concatenate([
-        np.full(len(joint.names), joint.per_step * len(joint.ranks) / len(ranks)) for joint in mine
-    ])  # fmt: skip
+    part = np.concatenate([joint.per_step * len(joint.ranks) / len(ranks) for joint in mine])
     transit = np.concatenate([_longest(joint.transit_us) for joint in mine])
     known = np.isfinite(transit[small])
     missing = np.maximum(lasts[small] - transit[small], 0.0)

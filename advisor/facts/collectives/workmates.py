@@ -109,8 +109,8 @@ def waits_for_nobody(run: Run, rank: int) -> bool | None:
         told = (np.argmin(joint.elapsed_us, axis=1) == mine) & np.isfinite(joint.transit_us[:, mine])
         moved = (joint.elapsed_us if joint.paced else joint.transit_us)[told, mine]
         beyond = joint.elapsed_us[told, mine] - moved
-        own += float(np.maximum(beyond, 0.0).sum()) * joint.per_step
-        caused += float(joint.wait_us[told].sum()) / max(len(joint.ranks) - 1, 1) * joint.per_step
+        own += float(np.maximum(beyond, 0.0) @ joint.per_step[told])
+        caused += float(joint.wait_us[told].sum(axis=1) @ joint.per_step[told]) / max(len(joint.ranks) - 1, 1)
     return own <= (1 - CAME_LAST) * (own + caused) if caused > 0 else None
 
 
@@ -127,9 +127,9 @@ def _seen_before(run: Run, ranks: Sequence[int]) -> set[int]:
         last = np.isin(np.argmin(joint.elapsed_us, axis=1), mine)
         for column, other in enumerate(joint.ranks):
             if other not in ranks:
-                ahead = wait[:, column] - own
-                caused[other] = caused.get(other, 0.0) + float(np.nansum(np.maximum(ahead[last], 0.0))) * joint.per_step
-                total[other] = total.get(other, 0.0) + float(np.nansum(np.abs(ahead))) * joint.per_step
+                ahead = (wait[:, column] - own) * joint.per_step
+                caused[other] = caused.get(other, 0.0) + float(np.nansum(np.maximum(ahead[last], 0.0)))
+                total[other] = total.get(other, 0.0) + float(np.nansum(np.abs(ahead)))
     return {other for other, us in total.items() if us > 0 and caused[other] >= CAME_LAST * us}
 
 
@@ -141,21 +141,21 @@ def held_up_us(run: Run, late: Set[int]) -> float:
     for joint in joints(run):
         others = [column for column, rank in enumerate(joint.ranks) if rank not in late]
         if 0 < len(others) < len(joint.ranks):
-            us = float(np.nansum(joint.wait_us[:, others].min(axis=1))) * joint.per_step
+            us = float(np.nansum(joint.wait_us[:, others].min(axis=1) * joint.per_step))
             for column in others:
                 waited[joint.ranks[column]] += us
     exposed = exposures(run)
     return max((min(us, exposed[rank].wait) for rank, us in waited.items() if rank in exposed), default=0.0)
 
 
-def late_wait(joint: Joint, waited_us: Floats, transit_us: Floats) -> float:
-    """Microseconds of the waits for absent ranks (one an operation) that only a late one explains: those before the
+def late_wait(joint: Joint, waited_us: Floats, transit_us: Floats) -> Floats:
+    """Microseconds of each wait for absent ranks (one an operation) that only a late one explains: those before the
     first transfer, where the profiler books waits, else those beyond what all of them are to their transfers."""
     ratio = float(waited_us.sum()) / max(float(np.maximum(transit_us, 0.0).sum()), 1e-9)
     told = np.isfinite(joint.early)
     early = np.nansum(joint.early, axis=1) / np.maximum(told.sum(axis=1), 1) * waited_us
     beyond = np.maximum(waited_us - ratio * transit_us, 0.0)
-    return float(np.where(told.any(axis=1), early, np.where(transit_us > 0, beyond, 0.0)).sum())
+    return np.where(told.any(axis=1), early, np.where(transit_us > 0, beyond, 0.0))
 
 
 def behind_absent(run: Run, step_us: float) -> float | None:
@@ -205,13 +205,14 @@ def measure_arrivals(
     awaited: dict[int, dict[str, float]] = defaultdict(lambda: defaultdict(float))
     moving: dict[int, float] = defaultdict(float)
     for joint in together:
-        for rank, us in zip(joint.ranks, np.nansum(joint.transit_us, axis=0).tolist(), strict=True):
-            moving[rank] += us * joint.per_step
+        moved = np.nansum(joint.transit_us * joint.per_step[:, None], axis=0)
+        for rank, us in zip(joint.ranks, moved.tolist(), strict=True):
+            moving[rank] += us
         if len(joint.ranks) < 2:
             continue
-        others = joint.wait_us.sum(axis=1) / (len(joint.ranks) - 1)
+        others = joint.wait_us.sum(axis=1) * joint.behind / (len(joint.ranks) - 1)
         for step, column, us in zip(joint.steps, np.argmin(joint.elapsed_us, axis=1), others, strict=True):
-            awaited[joint.ranks[int(column)]][step] += float(us) * joint.scale
+            awaited[joint.ranks[int(column)]][step] += float(us)
     steps = sorted({step for joint in together for step in joint.steps}, key=natural)
     samples = len(steps)
     told = steps[1:] if samples > 2 else steps
