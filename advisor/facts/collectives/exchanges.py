@@ -289,8 +289,13 @@ def _kept(ordinal: Ints, part: Ints, alike: Ints, whole: Mask) -> tuple[Mask, Fl
         every = 2 ** np.ceil(np.log2(np.maximum(longest / least, 1))).astype(np.int64)
         keep = ordinal % every[alike] == 0
     keep |= whole
-    behind = np.bincount(part) / np.bincount(part[keep])
-    return keep, behind[part[keep]]
+    # the first of a step awaits whoever is late for it, so that others stand for the rest, where any are kept
+    of = 2 * part + (ordinal > 0)
+    told, kept = (np.bincount(each, minlength=2 * part.max() + 2).reshape(-1, 2) for each in (of, of[keep]))
+    alone = kept[:, 1] == 0
+    told[alone, 0] += told[alone, 1]
+    behind = (told / np.maximum(kept, 1)).ravel()
+    return keep, behind[of[keep]]
 
 
 def _source(rank: Rank, of_kernels: bool, steps: tuple[str, ...]) -> Source:
