@@ -162,8 +162,8 @@ KINDS = (
          formula="exposed transfer × Σ (shortest elapsed − longest transit of any member) ÷ Σ shortest elapsed",
          needs="transports"),
     kind("communication.reshuffle_share", "ratio", "run",
-         "the part of redistribution in AllGather and AlltoAll that no ReduceScatter answers, share of the step",
-         needs=_COLLECTIVE),
+         "the part of redistribution in AllGather and AlltoAll that no ReduceScatter answers, share of the step; where "
+         "layers sum with AllReduce, in ReduceScatter too", needs=_COLLECTIVE),
     kind("communication.redistribution_share", "ratio", "run", "the same as a share of the step", needs=_COLLECTIVE),
     kind("collective.kind", "text", "collective", "allreduce, allgather, …", needs=_COLLECTIVE),
     kind("collective.role", "text", "collective", "what its group is for: data, tensor, expert, pipeline, context, "
@@ -395,13 +395,16 @@ def _reshuffled(run: Run, sums: dict[tuple[str, str], _Sum], step: float | None)
     """Exposed transfer between operators that only moves tensors to another layout, as a share of the step.
 
     Sharded layers sum with AllReduce, or with ReduceScatter and the AllGather that answers it; what else there is
-    of AllGather and AlltoAll changes layouts.
+    of AllGather and AlltoAll changes layouts. Where they sum with AllReduce, a ReduceScatter is the gradient of an
+    AllGather that does so.
     """
     mine = {kind_: total.pure for (role, kind_), total in sums.items() if role == "tensor"}
     exposed = [e.transfer.get("tensor", 0.0) for e in exposures(run).values() if e.told]
     if not step or not exposed or sum(mine.values()) <= 0:
         return None
-    moved = mine.get("alltoall", 0.0) + max(mine.get("allgather", 0.0) - mine.get("reducescatter", 0.0), 0.0)
+    gathered, scattered = mine.get("allgather", 0.0), mine.get("reducescatter", 0.0)
+    summed = mine.get("allreduce", 0.0) >= scattered
+    moved = mine.get("alltoall", 0.0) + (gathered + scattered if summed else max(gathered - scattered, 0.0))
     return float(np.median(exposed)) * moved / sum(mine.values()) / step
 
 
