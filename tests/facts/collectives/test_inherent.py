@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from dataclasses import replace
 from pathlib import Path
 
@@ -9,7 +10,10 @@ import numpy as np
 import pytest
 from clusters import SMALL, facts_of
 
+from advisor.facts.collectives.exchanges import EXCHANGES
 from advisor.facts.collectives.inherent import link_limit, links_at_once
+from advisor.facts.collectives.parallelism import partition
+from advisor.facts.device.forward import communicator
 from advisor.model import RUN
 from advisor.pipeline import Options, advise, measure
 from advisor.ruleset.files.loader import load_rules
@@ -26,6 +30,39 @@ def test_sharded_layers_at_the_links_speed_are_no_redistribution(tmp_path: Path)
     assert took is not None and needed is not None
     assert took > 0.1 and 0.8 * took < needed <= took
     assert "sharding-redistribution" not in {f.verdict for f in advise([tmp_path], load_rules()).findings}
+
+
+@pytest.mark.parametrize(
+    ("kinds", "part"),
+    [
+        (("allReduce",), 0.0),
+        (("allGather", "reduceScatter"), 0.0),
+        (("allGather", "reduceScatter", "allReduce"), 2 / 3),
+    ],
+    ids=["sums", "sums in parts", "layouts beside sums"],
+)
+def test_a_gather_beside_sums_changes_layouts(tmp_path: Path, kinds: tuple[str, ...], part: float) -> None:
+    """Layers sum with AllReduce, or with ReduceScatter and AllGather in turn (sequence parallelism). Who does the first
+    needs no gathers, whose gradient is a ReduceScatter."""
+    _, run = facts_of(TENSOR, tmp_path)
+    layout = partition(run)
+    of = {
+        communicator(ex.names[name])
+        for ex in run.each(EXCHANGES).values()
+        for name, group in zip(ex.name, ex.group, strict=True)
+        if layout.role_of(ex.groups[group]) == "tensor"
+    }
+
+    def other(found: re.Match[str]) -> str:
+        of_layers = found[1] in of
+        return f"hcom_{kinds[int(found[2]) % len(kinds)] if of_layers else 'allReduce'}__{found[1]}_{found[2]}_"
+
+    for path in (*tmp_path.rglob("*.csv"), *tmp_path.rglob("*.json")):
+        path.write_text(re.sub(r"hcom_allReduce__(\d+)_(\d+)_", other, path.read_text()))
+    facts = measure([tmp_path], None, Options(jobs=1)).facts
+    whole, moved = (facts.number(f"communication.{name}_share", RUN) for name in ("redistribution", "reshuffle"))
+    assert whole and moved is not None
+    assert moved == pytest.approx(part * whole, abs=0.05 * whole)
 
 
 @pytest.mark.parametrize("slower", [1.0, 4.0])
