@@ -37,7 +37,7 @@ def test_sharded_layers_at_the_links_speed_are_no_redistribution(tmp_path: Path)
     [
         (("allReduce",), 0.0),
         (("allGather", "reduceScatter"), 0.0),
-        (("allGather", "reduceScatter", "allReduce"), 2 / 3),
+        (("allGather", "reduceScatter", "allReduce", "allReduce"), 0.5),
     ],
     ids=["sums", "sums in parts", "layouts beside sums"],
 )
