@@ -207,9 +207,11 @@ def _measure_family(family: Family, run: Run, facts: FactSet, origins: Origins, 
 def reduce_rank(rank: Rank, names: tuple[str, ...]) -> tuple[dict[Reduction[Any], object], list[Problem]]:
     """One rank's tables, reduced to kilobytes; independent of all others, fit to run anywhere."""
     from advisor.sources.database.columns import keeping_columns
+    from advisor.sources.database.dbfile import note_odd_rows
 
     reductions: dict[Reduction[Any], object] = {}
     with watched(rank), keeping_columns(), search_later():
+        note_odd_rows(rank)
         for name in names:
             reducer = families()[name].reduce
             if reducer is None:

@@ -60,9 +60,12 @@ def examine(paths: Sequence[str | Path], rules: RuleSet) -> Diagnosis:
 
 def _examined(given: Opened, rules: RuleSet) -> Diagnosis:
     from advisor.engine.matching.select import available_engine
+    from advisor.sources.database.dbfile import note_odd_rows
     from advisor.sources.discover import load_profile
 
     profile = load_profile(given.paths, shown=given.shown)
+    for rank in profile.ranks:
+        note_odd_rows(rank)
     profile.problems += given.problems
     tables = {table for rank in profile.ranks for table in rank.tables}
     ranks: list[dict[str, object]] = [

@@ -45,6 +45,8 @@ class Rank:
     """Communication groups: name (or hash) -> global ranks."""
     unparsed: tuple[Path, ...] = ()
     """Raw data that nothing has parsed yet (PROF_* or FRAMEWORK without output)."""
+    databases: tuple[Path, ...] = ()
+    """Whether a table is read from them or not: what their rows show is told with the rank."""
     problems: list[Problem] = field(default_factory=list)
     base: Path = Path()
     """The profile folder the user named; problems and sources name files relative to it."""

@@ -16,7 +16,7 @@ import sys
 import tempfile
 from collections.abc import Iterable, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass, fields
+from dataclasses import dataclass, field, fields
 from enum import Enum
 from functools import lru_cache
 from pathlib import Path
@@ -49,6 +49,8 @@ class Compiled:
     rules: tuple[Rule, ...] = ()
     remedies: tuple[RemedySpec, ...] = ()
     errors: tuple[LintError, ...] = ()
+    mentions: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
+    """Id of a rule -> names of all facts that it mentions, with its texts and remedies: looked for once."""
 
 
 _KINDS: tuple[type, ...] = (
@@ -109,7 +111,9 @@ def _read(directories: Sequence[Path], catalogue: Mapping[str, FactKind] | None)
     lost = {rule.id: [e for e in references.faults_of(rule) if e.level == "error"] for rule in rules}
     wrong = [error for error in (*errors, *faults) if error.level == "error"]
     wrong += [error for found in lost.values() for error in found]
-    return Compiled(tuple(r for r in rules if not lost[r.id]), tuple(remedies.values()), tuple(wrong))
+    whole = tuple(rule for rule in rules if not lost[rule.id])
+    mentions = {rule.id: tuple(sorted(rule.uses_facts(remedies))) for rule in whole}
+    return Compiled(whole, tuple(remedies.values()), tuple(wrong), mentions)
 
 
 def _key(directories: Sequence[Path]) -> str | None:

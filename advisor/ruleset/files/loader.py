@@ -32,6 +32,8 @@ class RuleSet:
     errors: tuple[LintError, ...] = ()
     notes: tuple[LintError, ...] = ()
     """What every report must say of the configuration that chose these rules."""
+    mentions: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
+    """As of `Compiled`; a rule that is not in it is looked through."""
 
     @cached_property
     def by_id(self) -> dict[str, Rule]:
@@ -43,7 +45,8 @@ class RuleSet:
 
     @cached_property
     def _facts(self) -> frozenset[str]:
-        return frozenset(name for rule in self.rules for name in rule.uses_facts(self.remedies))
+        named = (self.mentions.get(rule.id) or rule.uses_facts(self.remedies) for rule in self.rules)
+        return frozenset().union(*named)
 
     def broken(self) -> dict[str, str]:
         """Rules that could not be loaded: id, taken from the file's name, and the first reason."""
@@ -85,7 +88,9 @@ def load_rules(
             hint="`advisor rules lint` checks rules",
         )
     tuned = select(configure(rules, config), config)
-    return RuleSet(tuple(sorted(tuned, key=lambda rule: rule.id)), remedies, tuple(sorted(errors)))
+    return RuleSet(
+        tuple(sorted(tuned, key=lambda rule: rule.id)), remedies, tuple(sorted(errors)), mentions=read.mentions
+    )
 
 
 def configure(rules: Iterable[Rule], config: Config) -> list[Rule]:

@@ -15,6 +15,7 @@ from typing import Any
 
 import numpy.typing as npt
 
+from advisor.sources.base import Rank
 from advisor.sources.coded import Coded
 from advisor.sources.connection import connect
 from advisor.sources.database.columns import keep_texts, read_columns, read_with_texts
@@ -254,6 +255,18 @@ def links_in(path: Path) -> dict[str, list[tuple[int, int]]]:
     return found
 
 
+def note_odd_rows(rank: Rank) -> None:
+    """Tells what is odd about rows of the rank's databases. A file that cannot be opened was told when it was found."""
+    for path in rank.databases:
+        try:
+            with open_database(path, limit_s=10.0) as database:
+                known = {*_EXPECTED, *_EXTRA} & database.tables.keys()
+                for problem in odd_rows(database.rows, {database.name(t): database.tables[t] for t in known}):
+                    rank.note_path(str(path), problem)
+        except (sqlite3.Error, OSError):
+            continue
+
+
 _DIGITS = 7
 """Of the numbers of a group's members."""
 
@@ -277,12 +290,6 @@ def find_database_tables(paths: Sequence[Path], note: Note) -> tuple[dict[str, T
                     lost = [c for c in columns if database.has(table) and not database.has(table, c)]
                     if lost:
                         note(str(path), f"table {table} lacks the column{'s' if lost[1:] else ''} {', '.join(lost)}")
-                read = {
-                    database.name(table): database.tables[table]
-                    for table in {*_EXPECTED, *_EXTRA} & database.tables.keys()
-                }
-                for problem in odd_rows(database.rows, read):
-                    note(str(path), problem)
                 if not _EXPECTED & database.tables.keys() and not database.odd:
                     note(str(path), "holds none of the tables of a profiler's database")
                 odd = [n for n in database.odd if n.lower() in _EXPECTED]

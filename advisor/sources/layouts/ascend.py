@@ -91,6 +91,7 @@ def first_of(infos: list[Path], metadatas: list[Path]) -> dict[str, Path]:
 def add_databases(rank: Rank, paths: list[Path], metadata: Metadata, note: Note) -> dict[str, Any]:
     """Tables that only the databases hold (a text file of the same table wins), and who they say they are."""
     found, identity = find_database_tables(paths, note)
+    rank.databases = tuple(paths)
     for table, ref in found.items():
         rank.tables.setdefault(table, ref)
     entries = {}
