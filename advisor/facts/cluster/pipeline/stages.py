@@ -146,7 +146,9 @@ def micro_batches(run: Run) -> int | None:
     if (told := chunks(run)) is not None:
         return told[0] * told[1]
     counts = [] if run.each(EXCHANGES) else _among_kernels(run)
-    for ends, receives, both in _received(run):
+    received = _received(run)
+    # an inner rank receives from two sides, under names that may be the same: a file then lists one of both
+    for ends, receives, both in [each for each in received if each[0]] or received:
         if receives:
             counts.append(receives / (1 if ends else 2))
         elif both and ends:
