@@ -267,29 +267,37 @@ def exposed_of(
 ) -> float | None:
     """Median over ranks of the exposed transfer in collectives of this role and kind, a step; on demand with the
     exposed waiting, or of some `rows` only. None where kernels do not tell, or name none of these."""
-    measured = _exposed_by_label(run)
-    layout = partition(run)
-    moved: list[list[tuple[str, float]]] = []
-    inside: dict[int, tuple[int, ...]] = defaultdict(tuple)
-    for joint in joints(run):
+    alone, layout = _exposed(run), partition(run)
+    of: dict[int, list[tuple[Ints, Floats]]] = defaultdict(list)
+    for joint, numbers in zip(joints(run), _numbers_of_joints(run), strict=True):
         if joint.kind == kind and layout.role_of(joint.group) == role:
-            part = joint.per_step
-            chosen = np.ones(len(joint.names), bool) if rows is None else rows(joint)
-            shortest = joint.transfer_us.tolist()
-            for rank in measured.keys() & set(joint.ranks):
-                inside[rank] += (len(moved),)
-            moved.append([(joint.names[at], shortest[at] * part[at]) for at in np.flatnonzero(chosen).tolist()])
-    pure: dict[tuple[int, ...], dict[str, float]] = {numbers: defaultdict(float) for numbers in inside.values()}
-    for numbers, names in pure.items():
-        for name, us in (one for number in numbers for one in moved[number]):
-            names[name] += us
+            chosen = numbers >= 0 if rows is None else (numbers >= 0) & rows(joint)
+            for rank in alone.us.keys() & set(joint.ranks):
+                of[rank].append((numbers[chosen], (joint.transfer_us * joint.per_step)[chosen]))
     found = []
-    for rank, numbers in inside.items():
-        alone, names, parts = measured[rank], pure[numbers], run.each(EXCHANGES)[rank].own_parts
-        if alone.keys() & names.keys():
-            told = ((alone.get(name, 0.0), us, parts.get(name, 1.0)) for name, us in names.items())
-            found.append(sum((us if waiting else min(us, moving * part)) / part for us, moving, part in told))
+    for rank, told in of.items():
+        own, us = alone.us[rank]
+        at, moving = (np.concatenate(each) for each in zip(*told, strict=True))
+        mine = own[np.isin(own, at)]
+        if len(mine):
+            exposed, moved = (np.bincount(i, each, len(alone.names)) for i, each in ((own, us), (at, moving)))
+            part = _own_parts(alone, run.each(EXCHANGES)[rank])[mine]
+            least = exposed[mine] if waiting else np.minimum(exposed[mine], moved[mine] * part)
+            found.append(float((least / part).sum()))
     return float(np.median(found)) if found else None
+
+
+@computed
+def _numbers_of_joints(run: Run) -> list[Ints]:
+    """For each of the `joints` the numbers of its operations' names among the exposed ones; -1 where none is."""
+    known = {label: number for number, label in enumerate(_exposed(run).labels)}
+    return [np.array([known.get(name, -1) for name in joint.names], np.int64) for joint in joints(run)]
+
+
+def _own_parts(alone: _Alone, ex: Exchanges) -> Floats:
+    """`Exchanges.own_parts` of each of the names."""
+    parts = ex.own_parts
+    return np.array([parts.get(label, 1.0) for label in alone.labels]) if parts else np.ones(len(alone.labels))
 
 
 def _measured(
