@@ -139,6 +139,7 @@ def _computes_longer(balance: Accounts, slow: Mask, times: Floats, _: dict[int, 
 def _explain(found: SlowSteps, balance: Accounts, slow: Mask, courses: dict[int, Course]) -> SlowSteps:
     booked = _booked(balance, slow, found.extra)
     grown = {p: _growth(balance.part(p), slow, booked) for p in PARTS}
+    grown["data"] = grown["data"] + _began_later(balance, slow, found.extra)
     own = np.sum([np.maximum(values, 0.0) for values in grown.values()], axis=0)
     causes = own >= CAUSES * found.extra
     count = causes.sum(axis=0)
@@ -155,7 +156,7 @@ def _explain(found: SlowSteps, balance: Accounts, slow: Mask, courses: dict[int,
         chosen = causes & few & np.isin(np.arange(len(causes)), constant)[:, None]
     elif float(found.extra[few].sum()) >= MOST * total:
         origin, chosen = "rotating", causes & few
-    elif float(found.extra[count == 0].sum()) >= MOST * total:
+    elif float(found.extra[(count == 0) & _all_wait(balance, slow, found.extra)].sum()) >= MOST * total:
         origin, chosen = "communication", np.zeros(causes.shape, bool)
     else:
         origin, chosen = "mixed", causes
@@ -197,6 +198,25 @@ def _exchanges_more(balance: Accounts, slow: Mask, courses: dict[int, Course]) -
     ]
     counts = np.array([[calls.get(step, 0) for step in balance.steps] for calls in told]).reshape(len(told), len(slow))
     return bool(told) and bool((counts[:, slow].min(axis=1) > counts[:, ~slow].max(axis=1)).all())
+
+
+def _all_wait(balance: Accounts, slow: Mask, extra: Floats) -> Mask:
+    """In which slow steps no rank is spared what the others wait longer in collectives, as the last one would be."""
+    longer = _growth(balance.exposed, slow, np.tile(np.flatnonzero(slow), (len(balance.ranks), 1)))
+    told = np.isfinite(balance.exposed).all(axis=1)
+    return np.asarray((longer >= (1 - CAUSES) * extra)[told].all(axis=0))
+
+
+def _began_later(balance: Accounts, slow: Mask, extra: Floats) -> Floats:
+    """Rank by slow step: what a rank began later by in the first recorded one, where the others wait for it and it has
+    no such wait: its own row is that much shorter, and what it did before is not recorded."""
+    found = np.zeros((len(balance.ranks), len(extra)))
+    if slow[0] and len(balance.ranks) > 1:
+        shorter = np.nan_to_num(np.nanmedian(balance.time[:, 0]) - balance.time[:, 0])
+        waits = _growth(balance.exposed, slow, np.zeros((len(found), 1), int))[:, 0]
+        late = (shorter >= CAUSES * extra[0]) & (waits <= (1 - CAUSES) * extra[0])
+        found[:, 0] = np.where(late, shorter, 0.0)
+    return found
 
 
 def _before_the_mark(balance: Accounts, waited: Floats, booked: Ints, chosen: Mask) -> Ints:

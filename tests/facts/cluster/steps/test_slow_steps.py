@@ -341,3 +341,29 @@ def test_collectives_that_only_slow_steps_hold_are_more_work(calls, part) -> Non
     balance = Accounts([0, 1], steps, computing + exposed, computing, zeros, zeros, exposed, zeros, True)
     found = _find(balance, {0: course, 1: course})
     assert (found.origin, found.part) == ("communication", part)
+
+
+@pytest.mark.parametrize(
+    ("first_us", "origin", "ranks"), [(48e3, "rank", (1,)), (168e3, "communication", ())], ids=["later", "with them"]
+)
+def test_who_enters_the_first_step_later_is_told(first_us: float, origin: str, ranks: tuple[int, ...]) -> None:
+    """What a rank does before its first recorded kernel is in no file; that the others alone wait is.
+    Where all of them wait equally long the collective itself takes longer."""
+    steps, waits = [str(i) for i in range(8)], np.full((3, 8), 2e3)
+    waits[:, 0] += 120e3
+    waits[1, 0] = first_us - 46e3
+    computing, zeros = np.full((3, 8), 46e3), np.zeros((3, 8))
+    balance = Accounts([0, 1, 2], steps, computing + waits, computing, zeros, zeros, waits, zeros, True)
+    found = _find(balance, {})
+    assert found is not None and (found.origin, found.ranks) == (origin, ranks)
+
+
+def test_collectives_that_one_rank_does_not_wait_in_are_not_the_network() -> None:
+    """Nothing tells what that rank did meanwhile, but it came last: nobody is sent to the network's counters."""
+    steps, waits = [str(i) for i in range(8)], np.full((3, 8), 2e3)
+    waits[[0, 2], 4] += 120e3
+    computing, zeros = np.full((3, 8), 46e3), np.zeros((3, 8))
+    time = computing + waits
+    balance = Accounts([0, 1, 2], steps, time, computing, zeros, zeros, waits, zeros, True)
+    found = _find(balance, {})
+    assert found is not None and found.origin != "communication"
