@@ -446,6 +446,13 @@ KINDS = (
         "time per step in which only the optimizer's update runs (S14); of fused kernels also where only sums are told",
         needs=_NEEDS,
     ),
+    kind(
+        "operators.update_late_us",
+        "us",
+        _BOTH,
+        "idle device directly before kernels of the update, per step",
+        needs="kernels",
+    ),
     kind("operators.update_share", "ratio", _BOTH, "the same, share of the step", needs="kernels"),
     kind("operators.update_compute_share", "ratio", _BOTH, "update kernels, share of all kernel time", needs=_NEEDS),
     kind(

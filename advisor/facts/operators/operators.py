@@ -247,6 +247,8 @@ def _of_rank(o: Operators, per: Scale, step_us: float | None) -> Iterator[tuple[
         yield "operators.update_small_count", per.per_step(o.small_update.kernels)
         yield "operators.update_small_us", per.per_step(o.small_update.us)
         yield "operators.update_moving_us", per.per_step(o.small_update.moving_us)
+    if o.update_late_us is not None and o.update_kernels.any():
+        yield "operators.update_late_us", per.per_step(o.update_late_us)
     if o.gradient_sums is not None:
         yield "operators.gradient_sum_count", per.per_step(o.gradient_sums[0])
         yield "operators.gradient_sum_us", per.per_step(o.gradient_sums[1])

@@ -132,6 +132,20 @@ def tail_us(timeline: Timeline, update: Mask) -> Floats:
     return result
 
 
+def idle_before_us(timeline: Timeline, which: Mask) -> Floats:
+    """Per step: how long the device idles directly before these kernels, microseconds; the step's first left out."""
+    kernels, of = timeline.kernels, timeline.windows.of
+    order = np.flatnonzero(kernels.start >= 0)
+    order = order[np.argsort(kernels.start[order], kind="stable")]
+    start, step = kernels.start[order], of[order]
+    idle = np.zeros(len(order))
+    idle[1:] = np.maximum(start[1:] - np.maximum.accumulate(kernels.end[order])[:-1], 0) / 1000
+    follows = np.zeros(len(order), bool)
+    follows[1:] = step[1:] == step[:-1]
+    mine = which[order] & follows
+    return sums(step[mine], idle[mine], len(timeline.windows.names))
+
+
 def small_runs(timeline: Timeline, type_of: Ints, types: list[str], update: Mask) -> tuple[SmallRuns, Mask]:
     """Runs of small kernels, and which kernels stand in them.
 

@@ -28,6 +28,7 @@ from advisor.facts.operators.patterns import (
     changing_operators,
     dynamic_share,
     gating,
+    idle_before_us,
     outliers,
     small_runs,
     tail_us,
@@ -92,6 +93,8 @@ class Operators:
     whole: bool = True
     update_total_us: Floats | None = None
     """Σ durations of the update's kernels per step; None where only types tell which these are."""
+    update_late_us: Floats | None = None
+    """Idle device directly before kernels of the update, per step; None where kernels are missing."""
     update_chain: int = 0
     """Separate kernels for each weight, where nothing but their place tells that they update it."""
     update_passes: float | None = None
@@ -201,6 +204,7 @@ def reduce(rank: Rank) -> Operators | None:
         *changing_operators(kernels, main),
         whole=timeline.whole,
         update_total_us=per_step(updates.kernels),
+        update_late_us=idle_before_us(timeline, updates.kernels) if timeline.whole else None,
         update_chain=updates.per_weight,
         update_passes=passes(kernels, updates.kernels),
         small_update=small_updates(timeline, updates.kernels, carries),

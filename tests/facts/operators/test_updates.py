@@ -15,9 +15,11 @@ from advisor.ruleset.files.loader import load_rules
 
 ADAM = ("Mul", "Mul", "Add", "Mul", "AddcMul", "Sqrt", "Div", "Sub")
 NAMES = ["operators.update_chain", "operators.update_fused", "operators.update_compute_share", "operators.update_count"]
+NAMES += ["operators.update_late_us"]
 
 
-def _facts(folder: Path, backward: Sequence[str], behind: Sequence[str]):  # type: ignore[no-untyped-def]
+def _facts(folder: Path, backward: Sequence[str], behind: Sequence[str], apart: int = 0):  # type: ignore[no-untyped-def]
+    """Four steps; the kernels behind the backward pass start `apart` microseconds after each other's end."""
     rows = ["Step Id,Name,Type,Accelerator Core,Start Time(us),Duration(us),Wait Time(us),Input Shapes"]
     for step in range(4):
         at = 1_000_000 + 100_000 * step
@@ -27,7 +29,7 @@ def _facts(folder: Path, backward: Sequence[str], behind: Sequence[str]):  # typ
             *((kind, "AI_VECTOR_CORE", 30) for kind in behind),
         ]:
             rows.append(f'{step},{kind.lower()},{kind},{core},{at}.000,{length},0,"1024,1024"')
-            at += length
+            at += length + (apart if length == 30 else 0)
     (folder / "kernel_details.csv").write_text("\n".join(rows) + "\n", encoding="utf-8")
     return measure([folder], NAMES, Options(jobs=1)).facts
 
@@ -72,6 +74,13 @@ def test_the_same_kernels_for_each_weight_are_the_update(tmp_path: Path) -> None
     assert facts.value("operators.update_fused", RUN) is False
     assert facts.number("operators.update_count", RUN) == 80
     assert facts.number("operators.update_compute_share", RUN) == pytest.approx(2400 / (2000 + 50 + 2400))
+
+
+@pytest.mark.parametrize("apart", [0, 25])
+def test_what_the_update_waits_for_its_own_launches_is_told(tmp_path: Path, apart: int) -> None:
+    """Eighty kernels of 30 us, each launched when the one before is long done: a fused update launches few."""
+    facts = _facts(tmp_path, ["RmsNormGrad"], ADAM * 10, apart)
+    assert facts.number("operators.update_late_us", RUN) == pytest.approx(79 * apart)
 
 
 @settings(max_examples=20)
