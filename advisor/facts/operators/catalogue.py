@@ -810,4 +810,12 @@ KINDS = (
         "part of the cube unit's time with float32 inputs (S09, S60)",
         needs="kernels",
     ),
+    kind(
+        "operators.float32_paced_ratio",
+        "number",
+        _BOTH,
+        "time of vector kernels that go at the pace of their float32 bytes, as a multiple of that of the cube unit's "
+        "float32 kernels; optimizer and loss left out",
+        needs="kernels",
+    ),
 )

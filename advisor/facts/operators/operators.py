@@ -19,6 +19,7 @@ from advisor.facts.operators.kinds import (
     is_batched_product,
     is_between_products,
     is_fused_exchange,
+    is_loss,
     is_softmax,
     is_update,
 )
@@ -280,9 +281,19 @@ def _of_rank(o: Operators, per: Scale, step_us: float | None) -> Iterator[tuple[
     if o.shapes_per_operator is not None:
         yield "operators.shapes_per_operator", o.shapes_per_operator
     cube = [row for row in o.types.values() if row.cube and row.data_types.known_us]
-    known = sum(row.data_types.known_us for row in cube)
+    known, single = (sum(getattr(row.data_types, part) for row in cube) for part in ("known_us", "float32_us"))
     if known:
-        yield "operators.float32_cube_share", sum(row.data_types.float32_us for row in cube) / known
+        yield "operators.float32_cube_share", single / known
+    if single:
+        yield "operators.float32_paced_ratio", sum(_paced_us(row, o.types) for row in o.types.values()) / single
+
+
+def _paced_us(row: TypeRow, types: Mapping[str, TypeRow]) -> float:
+    """Microseconds over the profile of a type's vector kernels that go at the pace of their float32 bytes; the
+    optimizer and the loss left out, which stay in float32 for their accuracy."""
+    if is_loss(row.type) or category(row, types) != "vector":
+        return 0.0
+    return max(row.data_types.paced_us - sum(row.parts.get(part, 0.0) for part in ("update", "optimizer")), 0.0)
 
 
 def _fused_exchanges(o: Operators) -> list[TypeRow]:
