@@ -59,3 +59,18 @@ def test_the_exchange_of_experts_has_another_remedy_than_that_of_split_layers(
     (tmp_path / "op_statistic.csv").write_text("\n".join([HEADING, *lines]) + "\n", encoding="utf-8")
     found = next(f for f in advise([tmp_path], load_rules(), Options()).findings if f.rule == "COMM015")
     assert [remedy.id for remedy in found.remedies] == remedies
+
+
+@pytest.mark.parametrize(("kernel", "fused"), [("MoeDistributeDispatchV2", False), ("DispatchFFNCombine", True)])
+def test_who_exchanges_in_one_kernel_is_not_told_to(tmp_path: Path, kernel: str, fused: bool):
+    """The kernel that dispatches, multiplies and combines is the remedy: where it runs, the balance is what is left."""
+    rows = [(kernel, "MIX_AIC", 960, 900_000.0), ("FusedInferAttentionScore", "MIX_AIC", 960, 500_000.0)]
+    lines = [f"0,{n},{c},{k},{us},{us / k},{us / k},{us / k},{us / 14_000}" for n, c, k, us in rows]
+    output = tmp_path / "node_1_20260101000000_ascend_pt" / "ASCEND_PROFILER_OUTPUT"
+    output.mkdir(parents=True)
+    (output / "op_statistic.csv").write_text("\n".join([HEADING, *lines]) + "\n", encoding="utf-8")
+    found = next(f for f in advise([tmp_path], load_rules(), Options()).findings if f.rule == "COMM015")
+    (remedy,) = found.remedies
+    assert ("one fused kernel" in remedy.action.en) == ("融合为一个kernel" in remedy.action.zh) == (not fused)
+    assert ("fused_mc2" in remedy.snippet) != fused
+    assert "eplb_config" in remedy.snippet
