@@ -233,8 +233,10 @@ def _of_rank(o: Operators, per: Scale, step_us: float | None) -> Iterator[tuple[
     yield "operators.compute_us", compute
     if not o.has_shapes:  # a table of sums counts all kernels; of kernels themselves some may be cut off
         yield from _exchanges(o, per)
-        inside = sum(per.per_step(row.total_us) for row in _fused_exchanges(o))
-        yield "operators.fused_exchange_us", inside or float("nan")
+        fused = _fused_exchanges(o)
+        yield "operators.fused_exchange_us", sum(per.per_step(row.total_us) for row in fused) or float("nan")
+        shortest = [per.per_step(np.array([row.shortest_us])) for row in fused if row.shortest_us is not None]
+        yield "operators.fused_exchange_least_us", sum(shortest) if shortest and len(shortest) == len(fused) else np.nan
     for name, values in (("conversion", o.conversion_us), ("aicpu", o.aicpu_us), ("update", o.update_us),
                          ("fusible", o.small.span_us), ("tail", o.tail_us)):  # fmt: skip
         us = per.per_step(values)
