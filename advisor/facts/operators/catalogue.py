@@ -439,7 +439,7 @@ KINDS = (
         _BOTH,
         "what they would take per step, had each call taken as long as the shortest of its type and core",
         formula="Σ calls × the shortest call, of the rows of a table of sums",
-        needs="operator_types",
+        needs="operator_types|operators",
     ),
     kind("operators.fused_exchange_types", "text", "run", "their types, the longest first", needs=_NEEDS),
     kind("operators.conversion_us", "us", _BOTH, "time per step in which only conversions run (S10)", needs="kernels"),
