@@ -114,6 +114,25 @@ def test_calls_that_outlast_all_kernels_are_told(tmp_path, seed, name):
     assert [bool(each) for each in said.values()] == [True, False, False]
 
 
+@pytest.mark.parametrize(("each_us", "told_of"), [(8.0, True), (4.0, False)])
+def test_a_host_of_several_devices_calls_for_all_of_them(tmp_path, each_us, told_of):
+    """One process launches on three devices and sets the device before each launch, which is no set-up: each device's
+    share of that is held against its kernels of 10 us, and twice as long is told."""
+    types = [(device, f"Op{kind}", 100) for device in range(3) for kind in range(4)]
+    rows = ["Device_id,OP Type,Core Type,Count,Total Time(us)"]
+    rows += [f"{device},{name},AI_VECTOR_CORE,{count},{10 * count}" for device, name, count in types]
+    (exported(tmp_path) / "op_statistic_20260101000000.csv").write_text("\n".join(rows) + "\n", encoding="utf-8")
+    report = told(calls(tmp_path, [
+        ("acl", "aclrtSetDevice", 3 * each_us * 1200, 3 * 1200, 0.0), ("node", "launch", 4.0 * 1200, 1200, 90.0),
+    ]))  # fmt: skip
+    found = [each for each in report.findings if each.rule == "SCHED081"]
+    assert [each.subject.id for each in found] == (["run"] if told_of else [])
+    if found:
+        assert "3 devices" in found[0].message.en and "3个设备" in found[0].message.zh
+        assert {each.fact: each.value for each in found[0].evidence}["host_api.repeated_us"] == each_us * 1200
+    assert not any("left out" in each.problem for each in report.problems)
+
+
 def test_calls_of_a_process_of_which_the_device_recorded_a_part_are_not_compared(tmp_path):
     """The host counted three times as many launches as there are kernels: its calls are of more than they are."""
     types = network(Random(0))

@@ -90,11 +90,12 @@ def _fewer_calls(old: FactTable, new: FactTable) -> float | None:
     another number of executions. As often as before is told by most types, however long the others take: what is called
     more often among them is what changed. Another number of executions shows in most of the time as well."""
     chosen, tables = settings(), [side.of(name) for side in (old, new) for name in (_CALLS, "operator_type.time_us")]
-    found = []
+    found, same = [], 0
     for key in set.intersection(*(set(table) for table in tables)):
         calls, us, now, now_us = (number(table[key].value) or 0.0 for table in tables)
         if min(calls, us, now, now_us) > 0:
             found.append((calls / now, us, now_us))
+            same += calls == now >= chosen.limits["executed_often"]
     found.sort()
     if not found or not all(math.isfinite(factor) for factor, *_ in found):
         return None
@@ -108,7 +109,9 @@ def _fewer_calls(old: FactTable, new: FactTable) -> float | None:
         if most and took >= whole:
             sizes = took, factor * takes  # what as many calls take
             return factor if max(sizes) <= chosen.limits["executed_size"] * min(sizes) else None
-    return None
+    others = [factor for factor, *_ in found if factor != 1.0]
+    shared = max((sum(abs(each - other) <= noise * each for other in others) for each in others), default=0)
+    return 1.0 if same >= chosen.limits["executed_types"] and same > shared else None
 
 
 def _times(fact: Fact, factor: float) -> Fact:

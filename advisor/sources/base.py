@@ -36,6 +36,8 @@ class Rank:
     framework: str = "unknown"
     rank_known: bool = True
     device: str | None = None
+    devices: int = 1
+    """Devices that its process drives, this one among them: what its host did was for all of them."""
     host: str | None = None
     info: dict[str, Any] = field(default_factory=dict)
     """profiler_info and profiler_metadata as found: settings, versions, environment (see sources/metadata.py)."""

@@ -130,7 +130,8 @@ def _listed(others: Sequence[Finding]) -> Text:
 
 
 def _sum(told: Sequence[tuple[Subject, Saving]], stages: Mapping[int, str]) -> Saving | None:
-    """All of them together: what one setting gives. An upper bound where any of them is one."""
+    """All of them together: what one setting gives, from the least of all of them to the most. An upper bound where any
+    of them is one."""
     if not told:
         return None
     first = told[0][1]
@@ -138,7 +139,9 @@ def _sum(told: Sequence[tuple[Subject, Saving]], stages: Mapping[int, str]) -> S
     kind = "upper_bound" if any(saving.kind == "upper_bound" for _, saving in told) else first.kind
     shares = [(subject, saving.share) for subject, saving in told if saving.share is not None]
     share = min(at_once(shares, stages), 1.0) if len(shares) == len(told) else None
-    error = max((saving.error_share for _, saving in told if saving.error_share is not None), default=None)
+    unsure = [(saving.us or 0.0, saving.error_share) for _, saving in told if saving.error_share is not None]
+    whole = sum(each for each, _ in unsure)
+    error = sum(each * part for each, part in unsure) / whole if whole > 0 else None
     limited = [saving.without_absent_us for _, saving in told if saving.without_absent_us is not None]
     without = min(sum(limited), us) if limited and us is not None else None
     return replace(

@@ -103,7 +103,7 @@ def _of_the_step(
     weighty = [f for f in findings if not _is_trifle(f, facts.number("operators.compute_us", RUN))]
     direction, headline = _without_cause(findings, weighty, checks, step_us, breakdown or host, unread, doubt)
     if direction == "undetermined":
-        if not (findings or breakdown) and (largest := _largest_type(facts)) is not None:
+        if not (weighty or breakdown) and (largest := _largest_type(facts)) is not None:
             headline = _sentences(headline, largest)
         # what a doubt would be settled by may all be at hand; then what other rules wait for settles it no more
         settled = doubt is not None and doubt.suspect is None

@@ -16,7 +16,7 @@ from advisor.basics.intervals import Intervals, complement, measure, subtract, u
 from advisor.facts.base import Reduction
 from advisor.facts.collectives.exchanges import kind_of, reduce_exchanges
 from advisor.facts.device.chain import MOST_EXCHANGES, RELEASE_NS, Chain, chain_of
-from advisor.facts.device.drawn import work_of, work_source
+from advisor.facts.device.drawn import drawn_alone, work_of, work_source
 from advisor.facts.device.forward import communicator, gradients, in_forward, rounds
 from advisor.facts.device.hops import Hops
 from advisor.facts.device.kernel_time import Timeline
@@ -134,7 +134,7 @@ class Course:
 def _alike(found: dict[int, Course]) -> dict[int, Course]:
     """Without those that timelines alone tell, where tables tell others: kernels of which nobody knows the shapes are
     like none whose shapes are told."""
-    tables = {rank: course for rank, course in found.items() if any(each.table != "trace" for each in course.sources)}
+    tables = {rank: course for rank, course in found.items() if not drawn_alone(course.sources)}
     return tables or found
 
 

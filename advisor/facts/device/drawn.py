@@ -6,6 +6,7 @@ them, so that what needs these stays untold.
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import replace
 
 import numpy as np
@@ -27,6 +28,11 @@ from advisor.sources.streams.rank_trace import device_tasks, load_trace
 
 _TELL_OF_KERNELS = ("kernels", "operator_types", "operators")
 """Tables that tell of kernels: what a timeline draws is asked for where there is none."""
+
+
+def drawn_alone(sources: Iterable[Source]) -> bool:
+    """Whether what rests on these was told by a timeline alone: no table of steps or kernels, no shapes."""
+    return all(source.table == "trace" for source in sources)
 
 
 def work_of(rank: Rank) -> Timeline | None:

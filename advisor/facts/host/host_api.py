@@ -45,7 +45,6 @@ _ALLOCATE = re.compile(
 _LOAD = "ModelLoad"
 """Loading a graph, which launches each of its kernels once for all its executions."""
 _SETS_UP = re.compile(rf"{_COMPILE.pattern}|{_ALLOCATE.pattern}|Init|Finalize|Create|Destroy|Device$|Load")
-_NOBODYS = re.compile(rf"{_SETS_UP.pattern}|{AWAITS_CALLBACKS.pattern}")
 
 KINDS = (
     *(
@@ -104,6 +103,8 @@ KINDS = (
          "the recording is", needs="host_api"),
     kind("host_api.repeated_count", "count", "run", "calls of it", needs="host_api"),
     kind("host_api.repeated_name", "text", "run", "that interface", needs="host_api"),
+    kind("host_api.repeated_devices", "count", "run", "devices that the process drives, where they are several: these "
+         "calls are the share of one of them", needs="host_api"),
     kind("host_api.repeated_waits", "text", "run", "what its calls wait for, by its name: copies, results or nothing",
          needs="host_api"),
     kind(
@@ -133,6 +134,8 @@ class HostTime:
     """The interface that takes most time in many calls, its longest call aside; of the same ones."""
     memory: MemoryCalls | None = None
     """The calls for device memory step by step; None where nothing tells when they are made."""
+    devices: int = 1
+    """Devices that the host calls for; of several, `repeated` is the share of one."""
     fits: bool = False
     """Whether it counts as many launches as the recording has kernels: the calls are of what was recorded."""
 
@@ -169,13 +172,23 @@ def reduce(rank: Rank) -> HostTime | None:
             if isinstance(name, str) and us == us and count == count
         ]
         told = _without_loading(told)
-        calls, kernels = _by_purpose(told), _kernels(rank)
+        calls, kernels = _by_purpose(told), _kernels(rank) * rank.devices
         if _of_more_than_the_steps(calls, kernels):
             return None
-        each = sorted(((us, count, name) for _, name, us, count in told if not _NOBODYS.search(name)), reverse=True)
+        each = sorted(
+            (
+                (us, count, name)
+                for _, name, us, count in told
+                if not (AWAITS_CALLBACKS.search(name) or (_SETS_UP.search(name) and not 0 < kernels <= count))
+            ),
+            reverse=True,
+        )
         sources = (rank.source("host_api", "name", "total_us", "count"),)
         fits = "launch" in calls and kernels > 0
         repeated = _repeated(frame, each) if fits else None
+        if rank.devices > 1:  # which calls were for this one, nothing tells: no more than the mean of all of them
+            share = repeated and (repeated[0] / rank.devices, repeated[1] / rank.devices, repeated[2])
+            return HostTime({}, sources, repeated=share, devices=rank.devices)
         within = _within_steps(rank, calls)
         return HostTime(within, sources, tuple(each), repeated, _memory_calls(rank, within), fits)
     trace = load_trace(rank)
@@ -392,6 +405,7 @@ def _tell_repeated(hosts: Iterable[HostTime]) -> Iterator[Fact]:
     yield from fact("host_api.repeated_us", RUN, us, *host.sources)
     yield from fact("host_api.repeated_count", RUN, count, *host.sources)
     yield from fact("host_api.repeated_name", RUN, name, *host.sources)
+    yield from fact("host_api.repeated_devices", RUN, host.devices if host.devices > 1 else None, *host.sources)
     waits = "copies" if COPIES_BACK.search(name) else "results" if SYNCHRONISES.search(name) else "nothing"
     yield from fact("host_api.repeated_waits", RUN, waits, *host.sources)
 

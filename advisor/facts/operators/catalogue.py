@@ -433,6 +433,14 @@ KINDS = (
         "time per step of kernels that exchange between ranks inside, such as the dispatch of experts",
         needs="operator_types|operators",
     ),
+    kind(
+        "operators.fused_exchange_least_us",
+        "us",
+        _BOTH,
+        "what they would take per step, had each call taken as long as the shortest of its type and core",
+        formula="Σ calls × the shortest call, of the rows of a table of sums",
+        needs="operator_types|operators",
+    ),
     kind("operators.fused_exchange_types", "text", "run", "their types, the longest first", needs=_NEEDS),
     kind("operators.conversion_us", "us", _BOTH, "time per step in which only conversions run (S10)", needs="kernels"),
     kind("operators.conversion_share", "ratio", _BOTH, "the same, share of the step", needs="kernels"),
@@ -815,6 +823,14 @@ KINDS = (
         "ratio",
         _BOTH,
         "part of the cube unit's time with float32 inputs (S09, S60)",
+        needs="kernels",
+    ),
+    kind(
+        "operators.float32_paced_ratio",
+        "number",
+        _BOTH,
+        "time of vector kernels that go at the pace of their float32 bytes, as a multiple of that of the cube unit's "
+        "float32 kernels; optimizer and loss left out",
         needs="kernels",
     ),
 )

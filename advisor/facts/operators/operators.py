@@ -19,6 +19,7 @@ from advisor.facts.operators.kinds import (
     is_batched_product,
     is_between_products,
     is_fused_exchange,
+    is_loss,
     is_softmax,
     is_update,
 )
@@ -232,8 +233,10 @@ def _of_rank(o: Operators, per: Scale, step_us: float | None) -> Iterator[tuple[
     yield "operators.compute_us", compute
     if not o.has_shapes:  # a table of sums counts all kernels; of kernels themselves some may be cut off
         yield from _exchanges(o, per)
-        inside = sum(per.per_step(row.total_us) for row in _fused_exchanges(o))
-        yield "operators.fused_exchange_us", inside or float("nan")
+        fused = _fused_exchanges(o)
+        yield "operators.fused_exchange_us", sum(per.per_step(row.total_us) for row in fused) or float("nan")
+        shortest = [per.per_step(np.array([row.shortest_us])) for row in fused if row.shortest_us is not None]
+        yield "operators.fused_exchange_least_us", sum(shortest) if shortest and len(shortest) == len(fused) else np.nan
     for name, values in (("conversion", o.conversion_us), ("aicpu", o.aicpu_us), ("update", o.update_us),
                          ("fusible", o.small.span_us), ("tail", o.tail_us)):  # fmt: skip
         us = per.per_step(values)
@@ -282,9 +285,19 @@ def _of_rank(o: Operators, per: Scale, step_us: float | None) -> Iterator[tuple[
     if o.shapes_per_operator is not None:
         yield "operators.shapes_per_operator", o.shapes_per_operator
     cube = [row for row in o.types.values() if row.cube and row.data_types.known_us]
-    known = sum(row.data_types.known_us for row in cube)
+    known, single = (sum(getattr(row.data_types, part) for row in cube) for part in ("known_us", "float32_us"))
     if known:
-        yield "operators.float32_cube_share", sum(row.data_types.float32_us for row in cube) / known
+        yield "operators.float32_cube_share", single / known
+    if single:
+        yield "operators.float32_paced_ratio", sum(_paced_us(row, o.types) for row in o.types.values()) / single
+
+
+def _paced_us(row: TypeRow, types: Mapping[str, TypeRow]) -> float:
+    """Microseconds over the profile of a type's vector kernels that go at the pace of their float32 bytes; the
+    optimizer and the loss left out, which stay in float32 for their accuracy."""
+    if is_loss(row.type) or category(row, types) != "vector":
+        return 0.0
+    return max(row.data_types.paced_us - sum(row.parts.get(part, 0.0) for part in ("update", "optimizer")), 0.0)
 
 
 def _fused_exchanges(o: Operators) -> list[TypeRow]:

@@ -62,7 +62,7 @@ def from_statistics(rank: Rank) -> Operators | None:
         total[name] += us
         count[name] += times
         cores[name]["AI_CPU"] += us
-    told, longest = _inputs(rank), _longest(frame)
+    told, longest, shortest = _inputs(rank), _longest(frame), _shortest(frame)
     types = {}
     for name in sorted(total, key=lambda n: (-total[n], n)):
         core = max(cores[name], key=cores[name].__getitem__)
@@ -71,7 +71,8 @@ def from_statistics(rank: Rank) -> Operators | None:
         types[name] = TypeRow(
             name, core, np.array([count[name]]), np.array([total[name]]), np.array([np.nan]),
             communication=is_communication(signature), conversion=is_conversion(name), cube=is_cube(signature),
-            aicpu=OnAicpu(0.0 if is_fetch(name) else aicpu), longest_us=longest.get(name), **told.get(name, {}),
+            aicpu=OnAicpu(0.0 if is_fetch(name) else aicpu), longest_us=longest.get(name),
+            shortest_us=shortest.get(name), **told.get(name, {}),
         )  # fmt: skip
     idle = [name for name in total if types[name].communication or is_fetch(name)]  # nobody computes in these
     compute = sum(total.values()) - sum(total[name] for name in idle)
@@ -120,6 +121,15 @@ def _longest(frame: pd.DataFrame) -> dict[str, float]:
         return {}
     told = frame[(frame["max_us"] > 0) & (frame["max_us"] <= frame["total_us"])]
     return {str(name): float(us) for name, us in told.groupby("type")["max_us"].max().items()}
+
+
+def _shortest(frame: pd.DataFrame) -> dict[str, float]:
+    """Type -> what its calls would take at the length of the shortest in their row, where each row tells that."""
+    if "min_us" not in frame or "count" not in frame:
+        return {}
+    least = frame["count"] * frame["min_us"].where(frame["min_us"] > 0)
+    sums = least.where(least <= frame["total_us"]).groupby(frame["type"]).agg(lambda each: each.sum(skipna=False))
+    return {str(name): float(us) for name, us in sums.items() if us == us}
 
 
 def _tell_apart(rank: Rank, of_types: float) -> None:

@@ -23,6 +23,7 @@ import numpy as np
 
 from advisor.basics.arrays import Floats, Mask
 from advisor.facts.device.course import Course
+from advisor.facts.device.drawn import drawn_alone
 from advisor.facts.recording.limits import section
 from advisor.facts.step.times import StepTimes
 from advisor.model import Source
@@ -41,7 +42,7 @@ def settle(
     for rank, one in times.items():
         course = courses.get(rank)
         if one.table == "kernels":
-            drawn = all(source.table == "trace" for source in one.sources)  # its own steps hold their waits
+            drawn = drawn_alone(one.sources)  # its own steps hold their waits
             if not drawn and course is not None and (gap := _from_kernels(one, course)) is not None:
                 found[rank] = own_waits(one, gap, _holds_next(one, course), "kernels")
         elif one.table == "steps" and one.steps not in (("0",), ("",)):

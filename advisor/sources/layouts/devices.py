@@ -18,6 +18,8 @@ from advisor.sources.streams.hardware_lanes import devices_in
 
 PER_DEVICE = ("kernels", "operator_types", "iterations", "steps")
 """Tables whose rows name their device."""
+OF_HOST = ("host_api",)
+"""Tables of what the process did on its host, for whichever device."""
 _READERS = ("kernels.csv", "kernels.tasks", "kernels.db", "csv.table", "csv.steps")
 """Those that tell devices apart."""
 HEADING = "device_id"
@@ -46,21 +48,25 @@ def split_devices(rank: Rank) -> list[Rank]:
     if len(devices) < 2:
         return [rank]
     file = rank.relative(rank.tables[table].paths[0])
-    left = sorted({path.name for name in rank.tables.keys() - set(told) for path in rank.tables[name].paths})
+    kept = [*told, *(name for name in OF_HOST if name in rank.tables)]
+    left = sorted({path.name for name in rank.tables.keys() - set(kept) for path in rank.tables[name].paths})
     if left:
         shown = ", ".join(left[:MOST_SHOWN]) + (f" and {len(left) - MOST_SHOWN} more" if left[MOST_SHOWN:] else "")
         text = f"holds {len(devices)} devices, each judged as a rank; not told apart by device and left out: {shown}"
         rank.note(file, text)
-    return [_of_device(rank, device, told) for device in devices]
+    return [_of_device(rank, device, kept, len(devices)) for device in devices]
 
 
-def _of_device(rank: Rank, device: str, told: Sequence[str]) -> Rank:
-    """One device of a rank as a rank of its own, with these of its tables."""
+def _of_device(rank: Rank, device: str, told: Sequence[str], devices: int) -> Rank:
+    """One of so many devices of a rank as a rank of its own, with these of its tables."""
+    tables = {name: rank.tables[name] for name in told}
     return replace(
         rank,
         device=device,
+        devices=devices,
         tables={
-            name: replace(rank.tables[name], options={**rank.tables[name].options, "device": device}) for name in told
+            name: table if name in OF_HOST else replace(table, options={**table.options, "device": device})
+            for name, table in tables.items()
         },
         info=dict(rank.info),
         problems=list(rank.problems),
@@ -84,7 +90,7 @@ def _split_timeline(rank: Rank) -> list[Rank]:
     beside = f"; not told apart by device and left out: {', '.join(left[:MOST_SHOWN])}" if left else ""
     text = f"holds {len(devices)} devices side by side, each judged as a rank{beside}"
     rank.note(rank.relative(reference.paths[0]), text)
-    return [_of_device(rank, str(device), ["trace"]) for device in devices]
+    return [_of_device(rank, str(device), ["trace"], len(devices)) for device in devices]
 
 
 def _devices(reference: TableRef) -> set[str]:

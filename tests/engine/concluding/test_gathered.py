@@ -34,6 +34,15 @@ def test_types_of_one_origin_are_one_finding_with_their_gains_summed():
     assert one.message.zh == "MatMulV2计算。同样情况还有：Conv2D（至多500\xa0µs）、Conv3D（至多20\xa0µs）。"
 
 
+def test_the_sum_is_as_sure_as_its_parts_are_by_their_weight() -> None:
+    """From the least of all of them to the most: one small type of which little is known widens no large one."""
+    sure, unsure = finding("MatMulV3", 900.0), finding("Attention", 100.0)
+    assert sure.saving is not None and unsure.saving is not None
+    parts = [(sure, replace(sure.saving, error_share=0.1)), (unsure, replace(unsure.saving, error_share=0.5))]
+    (one,) = merge([replace(each, saving=saving) for each, saving in parts], together={"R1"})
+    assert one.saving is not None and one.saving.error_share == pytest.approx(0.14)
+
+
 def test_of_findings_that_promise_nothing_the_largest_is_told() -> None:
     """Operator tables without steps promise nothing: the type that takes most is the one in the title."""
     small, large = (

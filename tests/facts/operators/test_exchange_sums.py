@@ -59,3 +59,33 @@ def test_the_exchange_of_experts_has_another_remedy_than_that_of_split_layers(
     (tmp_path / "op_statistic.csv").write_text("\n".join([HEADING, *lines]) + "\n", encoding="utf-8")
     found = next(f for f in advise([tmp_path], load_rules(), Options()).findings if f.rule == "COMM015")
     assert [remedy.id for remedy in found.remedies] == remedies
+
+
+@pytest.mark.parametrize(("kernel", "fused"), [("MoeDistributeDispatchV2", False), ("DispatchFFNCombine", True)])
+def test_who_exchanges_in_one_kernel_is_not_told_to(tmp_path: Path, kernel: str, fused: bool):
+    """The kernel that dispatches, multiplies and combines is the remedy: where it runs, the balance is what is left."""
+    rows = [(kernel, "MIX_AIC", 960, 900_000.0), ("FusedInferAttentionScore", "MIX_AIC", 960, 500_000.0)]
+    lines = [f"0,{n},{c},{k},{us},{us / k},{us / k},{us / k},{us / 14_000}" for n, c, k, us in rows]
+    output = tmp_path / "node_1_20260101000000_ascend_pt" / "ASCEND_PROFILER_OUTPUT"
+    output.mkdir(parents=True)
+    (output / "op_statistic.csv").write_text("\n".join([HEADING, *lines]) + "\n", encoding="utf-8")
+    found = next(f for f in advise([tmp_path], load_rules(), Options()).findings if f.rule == "COMM015")
+    (remedy,) = found.remedies
+    assert ("one fused kernel" in remedy.action.en) == ("融合为一个kernel" in remedy.action.zh) == (not fused)
+    assert ("fused_mc2" in remedy.snippet) != fused
+    assert "eplb_config" in remedy.snippet
+
+
+@pytest.mark.parametrize(("shortest_us", "told"), [(150.0, True), (8000.0, False)])
+def test_what_calls_take_beyond_the_shortest_of_their_row_is_named(tmp_path: Path, shortest_us: float, told: bool):
+    """One type on two kinds of cores: each row has a shortest call of its own, and half of the time decides."""
+    kernel = "MoeDistributeDispatchV2"
+    rows = [(kernel, "MIX_AIV", 1000, 9000.0, shortest_us), (kernel, "AI_VECTOR_CORE", 2000, 200.0, 120.0)]
+    rows.append(("FusedInferAttentionScore", "MIX_AIC", 1000, 5000.0, 4000.0))
+    lines = [f"0,{n},{core},{k},{k * us},{least},{us},{2 * us},{k * us / 144e3}" for n, core, k, us, least in rows]
+    (tmp_path / "op_statistic.csv").write_text("\n".join([HEADING, *lines]) + "\n", encoding="utf-8")
+    report = advise([tmp_path], load_rules(), Options())
+    facts = {each.name: each.value for each in report.facts if each.subject.kind == "run"}
+    assert facts["operators.fused_exchange_least_us"] == pytest.approx(1000 * shortest_us + 2000 * 120)
+    found = next(f for f in report.findings if f.rule == "COMM015")
+    assert ("for the rest a rank waits" in found.message.en) == ("其余时间在等待其他rank" in found.message.zh) == told

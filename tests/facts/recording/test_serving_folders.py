@@ -1,4 +1,4 @@
-"""A serving engine names the folders of its workers: what they recorded is no training."""
+"""A serving engine names the folders of its workers, and its interfaces serve: what they recorded is no training."""
 
 from __future__ import annotations
 
@@ -67,3 +67,23 @@ def test_who_exchanges_beside_computation_is_not_told_to(tmp_path, overlapped, s
     action = next(remedy.action.en for remedy in exposed.remedies if remedy.id == "shrink-serving-exchange")
     assert ("is hidden already" in action) is said
     assert ("Let one part of the batch compute" in action) is not said
+
+
+@pytest.mark.parametrize(
+    ("interfaces", "kind"),
+    [
+        (["aclnnInnerFusedInferAttentionScore", "aclnnMatmul"], "inference"),
+        (["aclnnInnerFusedInferAttentionScore", "aclnnFlashAttentionScoreGrad"], "unmarked"),
+        (["aclnnMatmul"], "unmarked"),
+        (["FusedInferAttentionScoreTiling"], "unmarked"),
+    ],
+)
+def test_interfaces_that_only_inference_calls_tell_it_where_no_kernel_is_named(tmp_path, interfaces, kind):
+    """A table of steps and the host's calls are all there is; what also computes gradients does not only serve."""
+    folder = tmp_path / "node_0_2261_20260513152333082_ascend_pt" / "ASCEND_PROFILER_OUTPUT"
+    folder.mkdir(parents=True)
+    (folder / "step_trace_time.csv").write_text(f"{STEPS}\n0,,6400000,0,0,0,1200000,9600000\n", encoding="utf-8")
+    calls = "".join(f"host,acl,{name},83700,1088,76.9,38.4,3000,1479\n" for name in interfaces)
+    heading = "Device_id,Level,API Name,Time(us),Count,Avg(us),Min(us),Max(us),Variance\n"
+    (folder / "api_statistic.csv").write_text(heading + calls, encoding="utf-8")
+    assert advise([tmp_path], load_rules(), Options()).profile.recording == kind

@@ -24,6 +24,8 @@ class DataTypes:
     float32_dtypes: str = ""
     in_half: tuple[float, float] | None = None
     """Time of float32 multiplications, and what half-precision ones of the type would take."""
+    paced_us: float = 0.0
+    """Time of float32 kernels whose bytes come at the pace of the card's memory: in half precision, half of them."""
 
 
 def data_types_of(cases: Sequence[Case], kernels: Kernels, on_cores: bool) -> DataTypes:
@@ -38,6 +40,7 @@ def data_types_of(cases: Sequence[Case], kernels: Kernels, on_cores: bool) -> Da
         costliest_call(kernels, worst.index) if worst else "",
         worst.signature.input_dtypes if worst else "",
         float32_ratio(signatures, calls, times) if on_cores and worst else None,
+        sum(case.us for case in full if case.reaches),
     )
 
 

@@ -19,12 +19,13 @@ from advisor.facts.operators.shapes.patches import Patches
 from advisor.facts.operators.shapes.work import UnalignedRows
 from advisor.facts.operators.types import conversions, data_types, padding
 from advisor.facts.operators.types.row import TypeRow, category
+from advisor.knowledge.measuring import limit
 from advisor.model import Fact, Source, Subject
 
 PARTS = ("update", "attention", "fusible", "written_back", "optimizer", "loss")
 """Of what a type's kernels may be a part (`TypeRow.parts`)."""
 
-INPUTS_TOLD = 20
+INPUTS_TOLD = int(limit("kernels", "inputs_told"))
 """Input shapes of a type that are told one by one: the costliest."""
 
 Rows = Mapping[int, TypeRow]

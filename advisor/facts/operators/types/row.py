@@ -86,6 +86,8 @@ class TypeRow:
     """The longest call of each step."""
     longest_us: float | None = None
     """How long the longest call takes, where a table of sums tells it without saying which one it is."""
+    shortest_us: float | None = None
+    """Its time, had each call taken as long as the shortest on its core, where a table of sums tells that one."""
     apart: bool = False
     """Of a table of collectives, which the table of all types leaves out."""
 

@@ -145,8 +145,10 @@ def reduce(rank: Rank) -> Recording | None:
     if (ran := kernels or (work.kernels if work else None)) is not None:
         names |= {*ran.kinds()[0], *(s.type for s in ran.signatures)}
     names = _kinds(names)
-    told["trains"] = any(map(trains, names)) or _ends_backward(rank)
-    told["serves"] = min(filter(told_by("inference"), names), default="")
+    # where no kernel is named, the interfaces that the host launched them by
+    work_names = names or {name for name in _calls(rank, None) if name.startswith("aclnn")}
+    told["trains"] = any(map(trains, work_names)) or _ends_backward(rank)
+    told["serves"] = min(filter(told_by("inference"), work_names), default="")
     told["server"] = next(filter(told_by("server_folder"), _folders(rank)), "")
     told["exchanges"] = any(map(told_by("gradient_exchange"), names))
     told["framework"] = "mindspore" if any(map(told_by("mindspore"), names)) else by_tables(rank)
