@@ -293,7 +293,7 @@ def _edge_us(run: Run) -> float:
             continue
         order = np.argsort(joint.ordinal, kind="stable")
         rows = {joint.steps[row]: row for row in (order if end == "last" else order[::-1]).tolist()}
-        longest[end] = max(longest[end], float(np.median(joint.transfer_us[list(rows.values())])))
+        longest[end] = max(longest[end], float(np.median(joint.transfer_us[list(rows.values())])) * joint.share)
     return sum(longest.values())
 
 

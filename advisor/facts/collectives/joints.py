@@ -50,11 +50,19 @@ class Joint:
     """Share of the booked wait that came before the first transfer."""
     scale: int = 1
     sources: tuple[Source, ...] = field(default=())
+    quiet: int = 0
+    """Further steps in which nothing at all is communicated: gradients are reduced in some steps only."""
 
     @property
     def per_step(self) -> float:
-        """What sums over all rows are multiplied with to be those of one step."""
-        return self.scale / len(set(self.steps))
+        """What sums over all rows are multiplied with to be those of one step, of the mean of all."""
+        return self.scale * self.share / len(set(self.steps))
+
+    @property
+    def share(self) -> float:
+        """Part of the steps that have it."""
+        have = len(set(self.steps))
+        return have / (have + self.quiet)
 
     @property
     def pure_us(self) -> Floats:
