@@ -12,9 +12,15 @@ import numpy as np
 
 from advisor.basics.arrays import Mask
 from advisor.facts.base import FactSet, Family, Run, fact, kind
-from advisor.facts.collectives.accumulation import UntilReduced, reduced_again, until_reduced, whole_gradients
+from advisor.facts.collectives.accumulation import (
+    UntilReduced,
+    accumulates,
+    reduced_again,
+    until_reduced,
+    whole_gradients,
+)
 from advisor.facts.collectives.exchanges import EXCHANGES, REDUCTIONS
-from advisor.facts.collectives.exposure import exposed_of, exposures, joints, quiet_steps
+from advisor.facts.collectives.exposure import exposed_of, exposures, joints
 from advisor.facts.collectives.joints import Joint
 from advisor.facts.collectives.link_speed import differ, fit
 from advisor.facts.collectives.parallelism import partition
@@ -174,7 +180,7 @@ def gradients(run: Run, among: Collection[int] | None = None) -> Gradients | Non
         and (among is None or all(rank in among for rank in j.ranks))
         and ((j.complete and len(j.ranks) > 1) or np.isfinite(j.transit_us).any())
     ]  # fmt: skip
-    if not chosen or (chosen[0].quiet and not _accumulated(run)):
+    if not chosen or (chosen[0].quiet and not accumulates(run)):
         return None
     per_rank: dict[int, list[float]] = defaultdict(lambda: [0.0, 0.0, 0.0])
     alphas, sure = [], []
@@ -216,15 +222,6 @@ def gradients(run: Run, among: Collection[int] | None = None) -> Gradients | Non
         float(np.median(alphas)) if alphas else None, float(np.median(sure)) if len(sure) == len(chosen) else None,
         _buckets(chosen, first.ranks[0]), max(j.share for j in chosen), first.sources, len(first.names),
     )  # fmt: skip
-
-
-def _accumulated(run: Run) -> bool:
-    """Whether steps in which nothing is communicated update no weights, as the kernels of all ranks at hand tell: they
-    accumulate gradients. Weights that ranks train apart and average now and then come from no backward pass."""
-    quiet, told = quiet_steps(run), run.each(OPERATORS).values()
-    return bool(told) and all(
-        quiet <= set(o.steps) and not o.update_us[[step in quiet for step in o.steps]].any() for o in told
-    )
 
 
 def _buckets(chosen: Sequence[Joint], rank: int) -> tuple[float, ...]:

@@ -60,8 +60,14 @@ def test_what_some_steps_reduce_is_told_of_the_mean_step(tmp_path: Path) -> None
     )
     assert facts.number("allreduce.count", RUN) == pytest.approx(1 / 3)
     assert facts.number("allreduce.hidden_share", RUN) == pytest.approx(0.0, abs=0.02)
+    assert not facts.has("communication.averages_weights")
 
 
 def test_weights_that_are_averaged_now_and_then_are_no_gradients(tmp_path: Path) -> None:
     """Steps that update weights and reduce nothing train them apart: no backward pass could hide what follows."""
-    assert not _told(tmp_path, updating=True).has("allreduce.saving_us")
+    facts = _told(tmp_path, updating=True)
+    assert facts.value("communication.averages_weights", RUN) is True
+    assert not facts.has("allreduce.saving_us")
+    assert facts.number("communication.edge_us", RUN) == pytest.approx(
+        facts.number("step.exposed_communication_us", RUN), rel=0.1
+    )
