@@ -144,12 +144,14 @@ def _stake(rule: Rule, subject: Subject, scope: Scope, facts: FactSet) -> Saving
         amount /= 1 - (facts.number("pipeline.bubble_minimum_share", RUN) or 0.0)
     if step:
         amount = min(amount, step)
-    kind = "estimate" if rule.saving.kind == "at_stake" else rule.saving.kind
     basis = _text(rule.saving.basis, Variables(scope))
     lost = _number(scope.value(rule.saving.lost)) if rule.saving.lost is not None else None
     error = _number(scope.value(rule.saving.error)) if rule.saving.error is not None else None
     idle = _number(scope.value(rule.saving.idle)) if rule.saving.idle is not None else None
     most = _number(scope.value(rule.saving.most)) if rule.saving.most is not None else None
+    kind = "estimate" if rule.saving.kind == "at_stake" else rule.saving.kind
+    if most is not None and round(most, NANOSECONDS) <= amount and error is not None and error >= 1:
+        kind = "upper_bound"  # it may come to nothing, and to no more than this
     stays = _number(scope.value(rule.saving.stays)) if rule.saving.stays is not None else None
     share, within = amount / step if step else None, min(idle or 0.0, amount)
     once = _number(scope.value(rule.saving.once)) if rule.saving.once is not None else None

@@ -5,7 +5,7 @@ late as well: no more than the step gains once its ranks come no later than thos
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 
 from advisor.basics.units import show
@@ -43,32 +43,51 @@ def at_the_loaders_pace(findings: Sequence[Finding], facts: FactSet) -> list[Fin
 def at_the_pipelines_pace(findings: Sequence[Finding], facts: FactSet) -> list[Finding]:
     """The findings with what they give alone, where one of them certainly is that data operations are behind: what
     devices do sooner, the loop then waits for the next batch, and none comes before the pipeline has made it."""
-    return _at_pace(findings, facts, PIPELINE_SLOW, ("data.step_us", "data.pipeline_limit_us"), "loading")
+    left_us = _beyond(facts, "data.step_us", "data.pipeline_limit_us")
+    return _at_pace(findings, PIPELINE_SLOW, "loading", lambda _: left_us)
 
 
 def at_the_hosts_pace(findings: Sequence[Finding], facts: FactSet) -> list[Finding]:
-    """The findings with what they give alone, where one of them certainly is that a host launches late which launches
-    all the time: what devices do sooner, they then wait for the next launch."""
-    return _at_pace(findings, facts, LAUNCHES_LATE, ("step.time_us", "dispatch.bound_us"), "launching")
+    """The findings with what they give alone, where one of them certainly is that a host launches late: of work that
+    nothing waits for, devices that are done sooner wait for the next launch; nor is a step shorter than what a host
+    needs for it that launches all the time."""
+    most = _beyond(facts, "step.time_us", "dispatch.bound_us"), facts.number("dispatch.awaited_us", RUN)
+
+    def left_us(finding: Finding) -> float | None:
+        return min((us for us in (*most, _awaited_us(finding, facts)) if us is not None), default=None)
+
+    return _at_pace(findings, LAUNCHES_LATE, "launching", left_us)
+
+
+def _beyond(facts: FactSet, step: str, bound: str) -> float | None:
+    """How much longer the step is than what bounds it, microseconds; None where the two are not known."""
+    step_us, bound_us = facts.number(step, RUN), facts.number(bound, RUN)
+    return max(step_us - bound_us, 0.0) if step_us and bound_us is not None else None
+
+
+def _awaited_us(finding: Finding, facts: FactSet) -> float | None:
+    """How long the finding's operator type runs in work that anything waits for, microseconds a step."""
+    of_type = facts.value("operator.type", finding.subject) or finding.subject.id
+    return facts.number("operator_type.awaited_us", Subject("operator_type", str(of_type)))
 
 
 def _at_pace(
-    findings: Sequence[Finding], facts: FactSet, verdict: str, of: tuple[str, str], holder: str
+    findings: Sequence[Finding], verdict: str, holder: str, left_us: Callable[[Finding], float | None]
 ) -> list[Finding]:
-    """The findings, of which none gives more than the step is longer than what `holder` needs for it: `of` names the
-    facts that tell the two. Unchanged where no finding of this verdict is certain."""
-    step, bound = (facts.number(name, RUN) for name in of)
+    """The findings, of which none gives more than is left of it until `holder` keeps up; unchanged where no finding of
+    this verdict is certain."""
     behind = (f for f in findings if f.verdict == verdict and f.saving is not None)
-    if not step or bound is None or not any(f.confidence is not Confidence.LOW for f in behind):
+    if not any(f.confidence is not Confidence.LOW for f in behind):
         return list(findings)
-    left = max(step - bound, 0.0)
-    return [_no_more(f, left, holder) if f.direction in _ELSEWHERE and _may_be_held(f) else f for f in findings]
+    return [
+        _no_more(f, left_us(f), holder) if f.direction in _ELSEWHERE and _may_be_held(f) else f for f in findings
+    ]  # fmt: skip
 
 
-def _no_more(finding: Finding, left_us: float, holder: str) -> Finding:
+def _no_more(finding: Finding, left_us: float | None, holder: str) -> Finding:
     saving = finding.saving
     assert saving is not None and saving.us_per_step is not None
-    if saving.us_per_step <= left_us:
+    if left_us is None or saving.us_per_step <= left_us:
         return finding
     sentence = both(f"summary.held_by_{holder}", us=show(left_us, "us"))
     less = _lessened(saving, left_us / saving.us_per_step, holder)

@@ -148,7 +148,8 @@ class _Network:
     moving: dict[Collective, float]
     """The part of it in which data moves, where that is told apart from starting up."""
     last: dict[Collective, tuple[float, ...]]
-    """Transfer of the last gradient collective of each step: its gradients are ready when backward has ended."""
+    """Transfer of the last gradient collective of each step, its part of the mean step: its gradients are ready when
+    backward has ended."""
 
 
 @computed
@@ -217,7 +218,7 @@ def _last(run: Run) -> dict[Collective, tuple[float, ...]]:
         if joint.kind in REDUCTIONS and joint.is_whole:
             order = np.argsort(joint.ordinal, kind="stable").tolist()
             last = {joint.steps[row]: row for row in order}
-            found[joint.group, joint.kind] = tuple(joint.transfer_us[list(last.values())].tolist())
+            found[joint.group, joint.kind] = tuple((joint.transfer_us[list(last.values())] * joint.share).tolist())
     return found
 
 

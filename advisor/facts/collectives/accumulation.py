@@ -16,9 +16,11 @@ import numpy as np
 from advisor.basics.arrays import Floats, Mask
 from advisor.facts.base import Run
 from advisor.facts.collectives.exchanges import EXCHANGES, REDUCTIONS, Exchanges
+from advisor.facts.collectives.exposure import quiet_steps
 from advisor.facts.collectives.parallelism import Partition, partition
 from advisor.facts.device.chain import Chain
 from advisor.facts.device.course import COURSE
+from advisor.facts.operators.reduction import OPERATORS
 from advisor.knowledge.measuring import limit
 
 
@@ -64,6 +66,17 @@ def reduced_again(run: Run, among: Collection[int] | None = None) -> Again | Non
             early.setdefault(again, []).append(float(np.delete(rounds, np.s_[again - 1 :: again]).sum()))
     times = max(found, key=lambda times: (found[times], -times), default=None)
     return None if times is None else Again(times, min(early.get(times, ()), default=None), queued.get(times, ()))
+
+
+def accumulates(run: Run) -> bool | None:
+    """Whether steps in which nothing is communicated update no weights: they accumulate gradients, each a micro-batch.
+    False where all of them do: ranks train their weights apart and average them now and then, which no backward pass
+    can hide. None where no kernels tell."""
+    quiet, told = quiet_steps(run), run.each(OPERATORS).values()
+    if not told or not all(quiet <= set(o.steps) for o in told):
+        return None
+    updates = np.concatenate([o.update_us[[step in quiet for step in o.steps]] for o in told])
+    return True if not updates.any() else False if (updates > 0).all() else None
 
 
 @dataclass(frozen=True)

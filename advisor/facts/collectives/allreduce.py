@@ -12,7 +12,13 @@ import numpy as np
 
 from advisor.basics.arrays import Mask
 from advisor.facts.base import FactSet, Family, Run, fact, kind
-from advisor.facts.collectives.accumulation import UntilReduced, reduced_again, until_reduced, whole_gradients
+from advisor.facts.collectives.accumulation import (
+    UntilReduced,
+    accumulates,
+    reduced_again,
+    until_reduced,
+    whole_gradients,
+)
 from advisor.facts.collectives.exchanges import EXCHANGES, REDUCTIONS
 from advisor.facts.collectives.exposure import exposed_of, exposures, joints
 from advisor.facts.collectives.joints import Joint
@@ -20,6 +26,7 @@ from advisor.facts.collectives.link_speed import differ, fit
 from advisor.facts.collectives.parallelism import partition
 from advisor.facts.device.course import COURSE
 from advisor.facts.operators.kinds import shapes
+from advisor.facts.operators.reduction import OPERATORS
 from advisor.facts.step.steps import steady
 from advisor.facts.step.times import STEPS
 from advisor.knowledge.measuring import limit
@@ -153,6 +160,8 @@ class Gradients:
     """The same where sizes are far apart and no member's file is missing: as good as a promise may rest on."""
     buckets_us: tuple[float, ...]
     """The transfer of each in the order of a step; empty where no single step tells."""
+    share: float
+    """Part of the steps that reduce any: in the others no backward pass hides anything, and nothing is to be hidden."""
     sources: tuple[Source, ...]
     samples: int
 
@@ -161,7 +170,8 @@ def gradients(run: Run, among: Collection[int] | None = None) -> Gradients | Non
     """Collectives over which gradients are summed: reductions of data-parallel groups, or of those `among` some ranks.
 
     Where a member's file is missing and no transit time was recorded, all may be waiting for that one: those are left
-    out. Where they wait for it longer than they transfer, what is exposed is the waiting, and tells of no split.
+    out. Where they wait for it longer than they transfer, what is exposed is the waiting, and tells of no split. And
+    where steps that reduce nothing may update weights, these are what is reduced in the others.
     """
     layout = partition(run)
     chosen = [
@@ -170,7 +180,7 @@ def gradients(run: Run, among: Collection[int] | None = None) -> Gradients | Non
         and (among is None or all(rank in among for rank in j.ranks))
         and ((j.complete and len(j.ranks) > 1) or np.isfinite(j.transit_us).any())
     ]  # fmt: skip
-    if not chosen:
+    if not chosen or (chosen[0].quiet and not accumulates(run)):
         return None
     per_rank: dict[int, list[float]] = defaultdict(lambda: [0.0, 0.0, 0.0])
     alphas, sure = [], []
@@ -211,7 +221,7 @@ def gradients(run: Run, among: Collection[int] | None = None) -> Gradients | Non
     return Gradients(
         float(count), float(transfer), min(exposed, default=None), float(size) or None,
         float(np.median(alphas)) if alphas else None, float(np.median(sure)) if len(sure) == len(chosen) else None,
-        _buckets(chosen, first.ranks[0]), first.sources, len(first.names),
+        _buckets(chosen, first.ranks[0]), max(j.share for j in chosen), first.sources, len(first.names),
     )  # fmt: skip
 
 
@@ -392,21 +402,23 @@ def measure(run: Run, facts: FactSet) -> Iterator[Fact]:
     last = backward / forward_passes(run, facts)
     if named := [b.backward_us for b in before if b.backward_us is not None]:
         last = min(last, float(np.median(named)))
+    last *= found.share  # of the mean step, as the transfer is
     if again is not None and again.queued_bytes:
         ends = np.cumsum(again.queued_bytes).tolist()
         stays = exposed_after(ends, ends[-1], last, found.transfer_us / again.times, 0.0)
         yield from fact("allreduce.early_exposed_us", RUN, max(found.exposed_us - stays, 0.0), *src, samples=n)
-    present = found.buckets_us if again is None or again.times == 1 else ()
+    present = tuple(us * found.share for us in found.buckets_us) if again is None or again.times == 1 else ()
     left = prompt = exposed_promptly(present or (found.transfer_us,), last)
     if present:
         yield from fact("allreduce.prompt_exposed_us", RUN, prompt, *src, samples=n)
         gain = max(found.exposed_us - prompt, 0.0)
         yield from fact("allreduce.prompt_saving_us", RUN, gain, *src, samples=n)
         yield from fact("allreduce.last_us", RUN, present[-1], *src, samples=n)
-    if present and found.start_up_us and (fused := propose_fusion(present, last, found.start_up_us)) is not None:
+    starts = (found.start_up_us or 0.0) * found.share
+    if present and starts and (fused := propose_fusion(present, last, starts)) is not None:
         yield from fact("allreduce.fused_count", RUN, fused[0], *src, samples=n)
         yield from fact("allreduce.fusing_saving_us", RUN, min(fused[1], found.exposed_us), *src, samples=n)
-    split = propose_split(weights or 100, last, found.transfer_us, found.latency_us or 0.0, present)
+    split = propose_split(weights or 100, last, found.transfer_us, (found.latency_us or 0.0) * found.share, present)
     if split is not None:
         left = split.exposed_us
         yield from fact("allreduce.proposed_split", RUN, split.indices if weights else None, *src)
@@ -426,4 +438,6 @@ def forward_passes(run: Run, facts: FactSet) -> float:
     return max(float(np.median(told)), 1.0) if told else 1.0
 
 
-FAMILIES = (Family("allreduce", KINDS, measure, uses=(STEPS, EXCHANGES, COURSE), after=("parallelism", "stages")),)
+FAMILIES = (
+    Family("allreduce", KINDS, measure, uses=(STEPS, EXCHANGES, COURSE, OPERATORS), after=("parallelism", "stages")),
+)

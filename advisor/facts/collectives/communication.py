@@ -16,6 +16,7 @@ import numpy.typing as npt
 
 from advisor.basics.arrays import Mask
 from advisor.facts.base import FactSet, Family, Run, fact, kind
+from advisor.facts.collectives.accumulation import accumulates
 from advisor.facts.collectives.exchanges import (
     EXCHANGES,
     POINT_TO_POINT,
@@ -31,6 +32,7 @@ from advisor.facts.collectives.exposure import (
     joints,
     longest_exposed,
     main_kind,
+    quiet_steps,
     step_names,
 )
 from advisor.facts.collectives.inherent import link_limit, needed_parts
@@ -46,6 +48,7 @@ from advisor.facts.collectives.workmates import (
     received_us,
 )
 from advisor.facts.device.course import COURSE
+from advisor.facts.operators.reduction import OPERATORS
 from advisor.facts.step.steps import steady
 from advisor.facts.step.times import STEPS
 from advisor.knowledge.measuring import limit
@@ -102,8 +105,10 @@ KINDS = (
     kind("communication.main_kind", "text", "run", "that kind", needs="kernels"),
     kind("communication.edge_us", "us", "run", "transfer that no overlap can hide, per step: weights that the first "
          "layer needs, and the gradients that are ready last",
-         formula="first AllGather and last gradient collective of a step, of data-parallel groups, the longest",
-         needs=_COLLECTIVE),
+         formula="first AllGather and last gradient collective of a step, of data-parallel groups, the longest; all "
+         "reductions where they average weights", needs=_COLLECTIVE),
+    kind("communication.averages_weights", "bool", "run", "ranks train their weights apart and average them in some "
+         "steps", formula="steps in which no rank communicates update weights as well", needs="collectives kernels"),
     kind("communication.exposed_transfer_share", "ratio", "run", "the same as a share of the step", needs=_COLLECTIVE),
     kind("communication.exposed_needed_share", "ratio", "run", "what the bytes of the exposed transfer need at the "
          "speed that the links reach, share of the step; where no bytes are told, all of it",
@@ -283,17 +288,21 @@ def measure(run: Run, facts: FactSet) -> Iterator[Fact]:
     yield from _sizes(run)
 
 
-def _edge_us(run: Run) -> float:
-    """The first gather and the last reduction of a step: nothing runs before the one and behind the other."""
+def _edge_us(run: Run, averaged: bool) -> float:
+    """The first gather and the last reduction of a step: nothing runs before the one and behind the other. All that is
+    reduced, where weights are `averaged` that were updated before."""
     layout = partition(run)
     longest = {"first": 0.0, "last": 0.0}
     for joint in joints(run):
         end = {"allgather": "first", "allreduce": "last", "reducescatter": "last"}.get(joint.kind)
         if end is None or layout.role_of(joint.group) != "data" or not joint.is_whole:
             continue
+        if averaged and end == "last":
+            longest[end] = max(longest[end], float(joint.transfer_us @ joint.per_step))
+            continue
         order = np.argsort(joint.ordinal, kind="stable")
         rows = {joint.steps[row]: row for row in (order if end == "last" else order[::-1]).tolist()}
-        longest[end] = max(longest[end], float(np.median(joint.transfer_us[list(rows.values())])))
+        longest[end] = max(longest[end], float(np.median(joint.transfer_us[list(rows.values())])) * joint.share)
     return sum(longest.values())
 
 
@@ -318,7 +327,9 @@ def _exposed(run: Run, step: float | None) -> Iterator[Fact]:
     transfer = min(float(np.median([sum(found[r].transfer.values()) for r in known])), float(np.max(exposed)))
     yield from fact("communication.exposed_transfer_us", RUN, transfer, *sources, samples=n)
     yield from fact("communication.exposed_transfer_share", RUN, transfer / step, *sources, samples=n)
-    yield from fact("communication.edge_us", RUN, min(_edge_us(run), transfer), *sources, samples=n)
+    averaged = bool(quiet_steps(run)) and accumulates(run) is False
+    yield from fact("communication.edge_us", RUN, min(_edge_us(run, averaged), transfer), *sources, samples=n)
+    yield from fact("communication.averages_weights", RUN, averaged or None, *sources)
     wait = float(np.mean([found[r].wait for r in known]))
     yield from fact("communication.exposed_wait_share", RUN, wait / step, *sources, samples=n)
     sharded, experts, weights, context, exchanged = (
@@ -641,6 +652,6 @@ def _sizes(run: Run) -> Iterator[Fact]:
 FAMILIES = (
     Family(
         "communication", (*KINDS, *ARRIVALS), measure, EXCHANGES.by(reduce_exchanges), ("collectives", "transports"),
-        uses=(STEPS, COURSE), after=("parallelism",),
+        uses=(STEPS, COURSE, OPERATORS), after=("parallelism",),
     ),
 )  # fmt: skip

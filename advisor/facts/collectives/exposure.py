@@ -9,6 +9,7 @@ from collections import defaultdict
 from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
+from itertools import compress
 
 import numpy as np
 
@@ -32,7 +33,21 @@ def joints(run: Run) -> list[Joint]:
     world = max(run.profile.world_size or 0, len(run.ranks))
     told = {group: layout.groups[group] for group in layout.told}
     found = join(run.each(EXCHANGES), told, len({r.rank for r in run.ranks}) >= world)
-    return [part for joint in found if (part := _steady_part(joint, run)) is not None]
+    quiet = len(quiet_steps(run))
+    return [part for joint in found if (part := _steady_part(joint, run, quiet)) is not None]
+
+
+@computed
+def quiet_steps(run: Run) -> frozenset[str]:
+    """Steady steps in which no rank communicates, as all their step tables tell."""
+    silent: frozenset[str] | None = None
+    for times in steady(run).values():
+        exposed, hidden = (times.phases.get(name) for name in ("exposed", "overlapped"))
+        if exposed is None or hidden is None:
+            return frozenset()
+        own = frozenset(compress(times.steps, (exposed + hidden == 0).tolist()))
+        silent = own if silent is None else silent & own
+    return silent or frozenset()
 
 
 def step_names(run: Run, seen: list[str]) -> set[str]:
@@ -46,7 +61,7 @@ def step_names(run: Run, seen: list[str]) -> set[str]:
     return set(ordered[1:] if len(ordered) > 2 else ordered)
 
 
-def _steady_part(joint: Joint, run: Run) -> Joint | None:
+def _steady_part(joint: Joint, run: Run, quiet: int) -> Joint | None:
     keep = joint.in_steps(step_names(run, joint.steps))
     if not keep.any():
         return None
@@ -56,7 +71,7 @@ def _steady_part(joint: Joint, run: Run) -> Joint | None:
         [n for n, k in zip(joint.names, keep, strict=True) if k],
         joint.ordinal[keep], joint.elapsed_us[keep], joint.transit_us[keep], joint.booked_us[keep],
         joint.start_ns[keep], joint.size_bytes[keep], joint.early[keep], joint.sources,
-        joint.behind[keep],
+        joint.behind[keep], quiet,
     )  # fmt: skip
 
 

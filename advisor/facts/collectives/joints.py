@@ -51,6 +51,8 @@ class Joint:
     sources: tuple[Source, ...] = field(default=())
     thinned: Floats = field(default_factory=lambda: np.empty(0))
     """As of `Exchanges`: how many operations stand behind each row; empty where all are kept."""
+    quiet: int = 0
+    """Further steps in which nothing at all is communicated: gradients are reduced in some steps only."""
 
     @property
     def is_whole(self) -> bool:
@@ -64,8 +66,14 @@ class Joint:
 
     @property
     def per_step(self) -> Floats:
-        """What each row counts in a sum that is to be that of one step."""
-        return self.behind / len(set(self.steps))
+        """What each row counts in a sum that is to be that of one step, of the mean of all."""
+        return self.behind * self.share / len(set(self.steps))
+
+    @property
+    def share(self) -> float:
+        """Part of the steps that have it."""
+        have = len(set(self.steps))
+        return have / (have + self.quiet)
 
     @property
     def pure_us(self) -> Floats:

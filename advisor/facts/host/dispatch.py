@@ -14,24 +14,26 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from advisor.basics.arrays import Floats, Ints, Mask
-from advisor.basics.intervals import covered, union
+from advisor.basics.intervals import Intervals, covered, union
 from advisor.basics.numbering import beginnings
 from advisor.facts.base import FactSet, Family, Reduction, Run, fact, kind
 from advisor.facts.cluster.peers import held_by_most
-from advisor.facts.device.kernel_time import Timeline, sums, timeline_of
+from advisor.facts.device.drawn import work_of
+from advisor.facts.device.kernel_time import sums
 from advisor.facts.host import host_api
+from advisor.facts.host.linked import Linked, Turns, awaited, linked_of, turns
 from advisor.facts.operators.coverage import scale
-from advisor.facts.step.from_kernels import reduce as reduce_steps
 from advisor.facts.step.in_steps import in_steps
 from advisor.facts.step.times import STEPS
 from advisor.knowledge.measuring import limit
 from advisor.model import RUN, Fact, Source, Subject
 from advisor.sources.base import Rank
-from advisor.sources.streams.rank_trace import device_lanes, load_trace, trace_source
+from advisor.sources.streams.rank_trace import load_trace, trace_source
 from advisor.sources.streams.trace import Trace, waits_for_device
 
 _BOTH = "run rank"
 _ALL = "run rank step"
+_AWAITED = "dispatch.awaited_us"
 STALL_US = limit("launches", "stall_us")
 """Idle time before one kernel beyond this is a stall of its own kind, not the cost of launching."""
 
@@ -39,10 +41,6 @@ PACES, QUEUED = limit("launches", "paces"), limit("launches", "queued")
 """A host that launches for this part of a step sets its pace, unless one in ten kernels lies in the queue for that."""
 PAUSE = limit("launches", "pause")
 """Between two launches that lie further apart, by this many medians, the host does something else, or waits."""
-
-UNDER_WAY = limit("launches", "under_way")
-"""A kernel that starts within this many launch intervals of its launch had no other one queued before it: the host was
-not ahead, even if it began the launch before the device ran dry (each launch takes longer than a kernel)."""
 
 KINDS = (
     kind(
@@ -127,6 +125,25 @@ KINDS = (
         "device's queue for half of the step (they may wait until there is room)",
         needs="trace",
     ),
+    kind(
+        "dispatch.awaited_us",
+        "us",
+        _BOTH,
+        "work of the device per step that the host, or the end of the recording, waits for: what is done sooner of all "
+        "other work is followed by a longer wait for the next launch; of the run: of the rank where it is least",
+        formula="walked back from the last kernel: the device's work back to a kernel that was launched late, from its "
+        "launch to the last call before it that waited for the device, and on with the device's work then; absent "
+        "where calls of AscendCL were not recorded, or launches lie in the device's queue for half of the step",
+        needs="trace",
+    ),
+    kind(
+        "operator_type.awaited_us",
+        "us",
+        "operator_type",
+        "its kernels in such work, per step at most, on the rank where there is least of it",
+        formula="Σ duration; where there are collectives, what none of the kernels fills of that work counts as well",
+        needs="trace",
+    ),
     kind("dispatch.kernel_us", "us", _BOTH, "mean duration of a launched kernel", needs="trace"),
     kind(
         "dispatch.starved_steps",
@@ -138,10 +155,6 @@ KINDS = (
     kind("dispatch.linked_count", "count", _BOTH, "kernels with a link to their launch", needs="trace"),
     kind("dispatch.mode", "text", "run", "pynative or graph, as MindSpore's host events tell", needs="trace"),
 )
-
-
-_ROUNDING_NS = 1000
-"""Links and tasks tell one start with their own rounding."""
 
 
 @dataclass(frozen=True)
@@ -164,6 +177,10 @@ class Launches:
     """10th, 50th and 90th percentile over all steps."""
     interval_us: float | None
     kernel_us: float
+    awaited_us: Floats | None
+    """None where calls that wait for the device were not recorded."""
+    awaited_of: Mapping[str, float]
+    """Operator type -> its microseconds in that work per step, at most."""
     mode: str
     covered: Floats
     """1 where the timeline holds the step, 0 where it ends before or inside."""
@@ -173,45 +190,24 @@ class Launches:
 LAUNCHES = Reduction("dispatch", Launches)
 
 
-@dataclass(frozen=True)
-class _Linked:
-    """The computing kernels with a link to their launch, and the steps they are in; nanoseconds."""
-
-    launched: Ints
-    start: Ints
-    before: Ints
-    """When all earlier work had ended; the kernel's start where none is before it."""
-    step: Ints
-    names: tuple[str, ...]
-    lengths_us: Floats
-    """Each step with the wait before it."""
-    ends: Ints
-    kernel_us: float
-    source: Source
-
-
 def reduce(rank: Rank) -> Launches | None:
     """Launch against start for every linked kernel; None without links."""
-    timeline = timeline_of(rank)
+    timeline = work_of(rank)
     trace = load_trace(rank) if timeline is None or timeline.whole else None
     if trace is None or trace.launched.size < 2:
         return None
-    linked = _on_lanes(rank, trace) if timeline is None else _among_kernels(rank, timeline, trace)
-    if linked is None or not linked.start.size:
+    linked = linked_of(rank, trace)
+    if linked is None:
         return None
-    launched, before, step = linked.launched, linked.before, linked.step
-    gap = np.maximum(linked.start - before, 0) / 1000
+    launched, step, steps = linked.launched, linked.step, len(linked.names)
+    found = turns(linked)
+    gap, ahead, dry, turn = found.gap_us, found.ahead, found.late, found.turn_us
     lead = (linked.start - launched) / 1000
     in_turn = np.argsort(launched, kind="stable")
     interval = np.diff(launched[in_turn]) / 1000
-    near = lead <= UNDER_WAY * float(np.median(interval)) if interval.size else np.zeros(lead.size, bool)
-    ahead = (launched < before) & ~near
-    turn = float(np.median(gap[ahead])) if ahead.any() else 0.0
-    dry = ~ahead & (gap > turn)
     stall = dry & (gap > STALL_US)
     starved = dry & ~stall
     late = interval[starved[in_turn][1:]]
-    steps = len(linked.names)
     inside = starved & ~_first_of_each(step, linked.start)
     behind = starved & _catching_up(linked.start, stall, ahead)
     return Launches(
@@ -229,6 +225,7 @@ def reduce(rank: Rank) -> Launches | None:
         (float(np.percentile(lead, 10)), float(np.median(lead)), float(np.percentile(lead, 90))),
         float(np.median(late if late.size else interval)) if interval.size else None,
         linked.kernel_us,
+        *_awaited(linked, found, trace),
         _mode(trace),
         _covered(linked.ends, trace),
         (linked.source, trace_source(rank) or Source("")),
@@ -255,89 +252,30 @@ def _catching_up(start: Ints, stall: Mask, ahead: Mask) -> Mask:
 
 def _pace(trace: Trace, launched: Ints, step: Ints, steps: int) -> Floats:
     """What the host needs from launch to launch, in turn, without what it waits for the device and without pauses."""
-    host = trace.host
-    waits = np.array([waits_for_device(name) for name in host.names], bool)[host.name]
-    waited = np.diff(covered(union(host.start[waits], host.end[waits]), launched))
+    waited = np.diff(covered(union(*_waits(trace)), launched))
     own = (np.diff(launched) - waited) / 1000
     most = PAUSE * float(np.median(own)) if own.size else 0.0
     return sums(step[1:], np.minimum(own, most), steps)
 
 
-def _among_kernels(rank: Rank, timeline: Timeline, trace: Trace) -> _Linked:
-    kernels = timeline.kernels
-    known = np.flatnonzero(kernels.start >= 0)
-    at = _matching(kernels.start[known], trace.started)
-    found = at >= 0
-    index, launched = known[at[found]], trace.launched[found]
-    computing = ~timeline.communication[index]
-    index, launched = index[computing], launched[computing]
-    busy_until = np.maximum.accumulate(kernels.end)
-    before = np.where(index > 0, busy_until[np.maximum(index - 1, 0)], kernels.start[index])
-    before = np.where(before < 0, kernels.start[index], before)
-    return _Linked(
-        launched, kernels.start[index], before, timeline.windows.of[index], timeline.windows.names,
-        _lengths(timeline, busy_until), timeline.windows.end,
-        float(kernels.duration[index].mean()) if index.size else 0.0, rank.source("kernels", "start_ns", "duration_us"),
-    )  # fmt: skip
+def _waits(trace: Trace) -> Intervals:
+    """The calls that return once the device has done something."""
+    host = trace.host
+    chosen = np.array([waits_for_device(name) for name in host.names], bool)[host.name]
+    return host.start[chosen], host.end[chosen]
 
 
-def _on_lanes(rank: Rank, trace: Trace) -> _Linked | None:
-    """The same where the timeline alone tells of the device: its lanes show when it ran dry, and the links which task
-    came next."""
-    lanes, found = device_lanes(rank), reduce_steps(rank)
-    if lanes is None or found is None or not found.steps:
-        return None
-    (begin, end), (talk_begin, talk_end) = lanes
-    first, last = (np.array([getattr(row, name) for row in found.steps], np.int64) for name in ("start_ns", "end_ns"))
-    talks = _within(trace.started, talk_begin, talk_end) & ~_within(trace.started, begin, end)
-    step = np.searchsorted(first, trace.started, side="right") - 1
-    inside = ~talks & (step >= 0) & (trace.started <= last[np.maximum(step, 0)])
-    start, launched, step = trace.started[inside], trace.launched[inside], step[inside]
-    low, high = union(np.concatenate((begin, talk_begin)), np.concatenate((end, talk_end)))
-    place = np.searchsorted(low, start + _ROUNDING_NS, side="right") - 1
-    opening = (place > 0) & (start - low[np.maximum(place, 0)] <= _ROUNDING_NS)
-    before = np.where(opening, high[np.maximum(place - 1, 0)], start)
-    lengths = np.zeros(len(first))
-    for i in np.unique(step).tolist():
-        mine = np.flatnonzero(step == i)
-        lengths[i] = max(int(high[place[mine]].max()) - int(min(start[mine[0]], before[mine[0]])), 0) / 1000
-    return _Linked(
-        launched, start, before, step, tuple(row.step for row in found.steps), lengths, last,
-        float((end - begin).sum()) / 1000 / max(len(start), 1), found.sources[0],
-    )  # fmt: skip
-
-
-def _within(times: Ints, begin: Ints, end: Ints) -> Mask:
-    """Which times lie in one of these intervals, which are sorted and apart."""
-    if not begin.size:
-        return np.zeros(times.size, bool)
-    place = np.searchsorted(begin, times + _ROUNDING_NS, side="right") - 1
-    return np.asarray((place >= 0) & (times <= end[np.maximum(place, 0)]))
-
-
-def _lengths(timeline: Timeline, busy_until: Ints) -> Floats:
-    """Each step with the wait before it, which its first kernel ends: from the end of all work before to that of its
-    own, microseconds."""
-    kernels, of = timeline.kernels, timeline.windows.of
-    result = np.zeros(len(timeline.windows.names))
-    for step in range(len(result)):
-        own = np.flatnonzero((of == step) & (kernels.start >= 0))
-        if own.size:
-            begin = int(kernels.start[own[0]])
-            before = int(busy_until[own[0] - 1]) if own[0] else -1
-            begin = min(begin, before) if before >= 0 else begin
-            result[step] = (int(kernels.end[own].max()) - begin) / 1000
-    return result
-
-
-def _matching(starts: Ints, wanted: Ints) -> Ints:
-    """Position in sorted `starts` of each wanted start, -1 where there is none within a microsecond."""
-    if not starts.size:
-        return np.full(wanted.size, -1, np.int64)
-    right = np.minimum(np.searchsorted(starts, wanted), starts.size - 1)
-    left = np.maximum(right - 1, 0)
-    best = np.where(np.abs(starts[left] - wanted) < np.abs(starts[right] - wanted), left, right)
-    return np.where(np.abs(starts[best] - wanted) <= _ROUNDING_NS, best, -1)
+def _awaited(linked: Linked, found: Turns, trace: Trace) -> tuple[Floats | None, Mapping[str, float]]:
+    """What is waited for of each step, and of each operator type; nothing is known where calls that wait for the device
+    may have been made without being recorded."""
+    if not any(process == "CANN" and name.startswith("AscendCL@") for process, name in trace.activities):
+        return None, {}
+    work = awaited(linked, found.late, _waits(trace))
+    if not linked.kinds:
+        return work.us, {}
+    own = sums(linked.kind[work.kernels], linked.duration_us[work.kernels], len(linked.kinds))
+    most = (own + (work.between_us if linked.exchanges else 0.0)) / len(linked.names)
+    return work.us, {linked.kinds[i]: float(most[i]) for i in np.unique(linked.kind).tolist()}
 
 
 def _covered(ends: Ints, trace: Trace) -> Floats:
@@ -382,6 +320,8 @@ def measure(run: Run, facts: FactSet) -> Iterator[Fact]:
             row["dispatch.starved_idle_each_us"] = row["dispatch.starved_idle_us"] / linked
         if window:
             row["dispatch.starved_idle_share"] = row["dispatch.starved_idle_us"] / window
+        if links.awaited_us is not None and links.lead[2] <= QUEUED * window:
+            row[_AWAITED] = per.per_step(links.awaited_us)
         if links.interval_us is not None:
             row["dispatch.launch_interval_us"] = links.interval_us
         rows[rank] = row = in_steps(run, rank, row, window)
@@ -399,7 +339,11 @@ def measure(run: Run, facts: FactSet) -> Iterator[Fact]:
     sources = next(iter(found.values())).sources
     for name in dict.fromkeys(name for row in rows.values() for name in row):
         values = [row[name] for row in rows.values() if name in row]
-        yield from fact(name, RUN, held_by_most(values), *sources, samples=len(values))
+        told = min(values) if name == _AWAITED else held_by_most(values)
+        yield from fact(name, RUN, told, *sources, samples=len(values))
+    least = min((rank for rank in rows if _AWAITED in rows[rank]), key=lambda rank: rows[rank][_AWAITED], default=None)
+    for kernel_type, us in found[least].awaited_of.items() if least is not None else ():
+        yield from fact("operator_type.awaited_us", Subject("operator_type", kernel_type), us, *sources)
     yield from fact("dispatch.bound_us", RUN, _bound(rows, facts.number("step.time_us", RUN)), *sources)
     for step, values_of in by_step.items():
         usual = [held_by_most(column) for column in zip(*values_of, strict=True)]

@@ -156,3 +156,21 @@ def test_what_a_loader_holds_the_host_does_not_hold_again():
     facts = FactSet([Fact("loaders.held_share", RUN, 0.6), *BOUND])
     found = at_the_hosts_pace(at_the_loaders_pace([LOADER, HOST, CARD], facts), facts)
     assert [f.saving.held_by for f in found] == ["", "loading", "loading"]
+
+
+def test_of_work_that_nothing_waits_for_devices_save_nothing():
+    """A type whose kernels all run before a late launch gives nothing by itself, and all of it once the host is in
+    time; another type gives what of it is waited for, and no finding more than all that is."""
+    types = [
+        replace(_finding(n, "operator-hotspot", Direction.COMPUTATION, 100.0), subject=Subject("operator_type", kind))
+        for n, kind in ((4, "Cast"), (5, "TransData"), (6, "MatMulV3"))
+    ]
+    waited = [
+        Fact("operator_type.awaited_us", Subject("operator_type", kind), us)
+        for kind, us in (("Cast", 0.0), ("TransData", 25.0), ("MatMulV3", 400.0))
+    ]
+    facts = FactSet([Fact("step.time_us", RUN, STEP), Fact("dispatch.awaited_us", RUN, 60.0), *waited])
+    joint = tell_jointly(at_the_hosts_pace([HOST, *types], facts), facts, None, STEP)
+    assert [f.saving.us for f in joint.findings] == pytest.approx([300.0, 0.0, 25.0, 60.0])
+    assert [f.saving.after_others_us for f in joint.findings] == pytest.approx([300.0, 100.0, 100.0, 100.0])
+    assert all(f.saving.held_by == "launching" for f in joint.findings[1:])

@@ -8,9 +8,10 @@ import numpy as np
 import pytest
 
 from advisor import load_rules
-from advisor.facts.host.dispatch import _bound, _catching_up, _first_of_each
+from advisor.facts.host.dispatch import LAUNCHES, _bound, _catching_up, _first_of_each, reduce
 from advisor.model import Subject
 from advisor.pipeline import Options, advise, measure
+from advisor.sources.discover import load_profile
 from benchmarks.simulator.physics import simulate
 from benchmarks.simulator.scenario import Fault, Scenario
 from benchmarks.simulator.writers import write_profile
@@ -43,6 +44,21 @@ def test_a_host_that_launches_all_the_time_bounds_the_step(pace: float, lead: fl
     rows[1] = {"dispatch.pace_us": pace, "dispatch.lead_high_us": lead}
     assert _bound(rows, 100.0) == bound
     assert _bound(rows, None) is None
+
+
+@pytest.mark.parametrize("recorded", [True, False])
+def test_what_is_waited_for_is_known_where_waiting_is_recorded(tmp_path: Path, recorded: bool) -> None:
+    """Without the calls of AscendCL nobody knows when the host waited for its device."""
+    run = simulate(Scenario(data=1, kernel_us=30.0, faults=(Fault("slow_host", 0, 0.6),), framework="pytorch"))
+    write_profile(run, tmp_path, trace=True)
+    for file in tmp_path.rglob("trace_view.json") if recorded else ():
+        file.write_text(file.read_text().replace('"Node@launch"', '"AscendCL@aclrtLaunchKernel"'))
+    (rank,) = load_profile([tmp_path]).ranks
+    found = reduce(rank)
+    assert isinstance(found, LAUNCHES.type)
+    assert (found.awaited_us is not None) == bool(found.awaited_of) == recorded
+    if found.awaited_us is not None:  # all but the end of the recording waits for launches
+        assert found.awaited_us.sum() < 0.1 * found.window_us.sum()
 
 
 @pytest.mark.parametrize(("kind", "size", "dispatch"), [("slow_data", 0.1, False), ("slow_host", 0.6, True)])
