@@ -705,8 +705,9 @@ KINDS = (
         "operators.norm_us",
         "us",
         "run rank",
-        "normalisations that run as single operators (Pow → ReduceMean → Rsqrt → Mul), per step",
-        formula="as many calls of mean length as reciprocal roots are taken, of all that belong to a normalisation",
+        "normalisations that run as single operators (Pow → ReduceMean → Rsqrt → Mul), and their gradients, per step",
+        formula="as many calls of mean length as reciprocal roots are taken, of all that belong to a normalisation; of "
+        "all that its gradient needs as well, where there are as many (÷ forward calls of attention × backward ones)",
         needs="kernels|operator_types",
     ),
     kind(
@@ -717,6 +718,13 @@ KINDS = (
         needs="kernels|operator_types",
     ),
     kind("operators.norm_count", "count", "run rank", "such chains per step", needs="kernels|operator_types"),
+    kind(
+        "operators.norm_gradient_count",
+        "count",
+        "run rank",
+        "gradients of these that run as single operators, per step",
+        needs="kernels|operator_types",
+    ),
     kind(
         "operators.norm_kernels",
         "count",

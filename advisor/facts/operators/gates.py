@@ -29,10 +29,12 @@ from advisor.facts.operators.kinds import (
     is_rearranging,
     is_root,
     is_router,
+    is_scaling,
     is_shift,
     is_sizing,
     is_square,
     is_sum,
+    is_total,
     is_transposing,
 )
 from advisor.facts.operators.types.row import TypeRow
@@ -40,6 +42,24 @@ from advisor.facts.operators.types.row import TypeRow
 Kind = Callable[[str], bool]
 _NAMED = 4
 """So many types are named; more make a sentence too long."""
+
+
+_GRADIENT: Mapping[Kind, int] = {
+    is_product: 6, is_total: 2, is_square: 1, is_scaling: 2, is_sum: 1, is_conversion: 2,
+}  # fmt: skip
+"""What differentiating a normalisation that is written out adds: of each of its two products two, one of which is
+summed for the weight or for each row's root; the root's third power, scaled and multiplied; the square's factor, scaled
+and multiplied; the sum of both ways to the input."""
+_COUNTED: tuple[Kind, ...] = (
+    is_attention, is_batched_product, is_fused_gate, is_grouped_product, is_halving, is_joining, is_mean, is_negation,
+    is_product, is_root, is_router, is_scaling, is_shift, is_sizing, is_square, is_sum, is_total,
+)  # fmt: skip
+
+
+def is_counted(kind: str) -> bool:
+    """Whether the number of a type's calls tells here of chains, however short they are: a reciprocal root of one value
+    a row takes a thousandth of what is normalised with it."""
+    return bool(activation(kind)) or any(of(kind) for of in _COUNTED)
 
 
 @dataclass(frozen=True)
@@ -55,8 +75,10 @@ class Pieces:
     """Whether the order of the kernels shows them, not their numbers alone."""
     layers: Floats | None = None
     """Forward passes of the layers that they belong to, backward ones as the two that they take."""
-    each: Mapping[Kind, int] = field(default_factory=dict)
+    each: Mapping[Kind, float] = field(default_factory=dict)
     """How many calls of a kind belong to one chain."""
+    gradients: Floats | None = None
+    """How many of the chains are differentiated by single operators, too; None where that is not told."""
     between: str = " → "
     """What stands between the types: an arrow where they follow each other."""
 
@@ -108,11 +130,29 @@ def rotary_of(types: Mapping[str, TypeRow]) -> Pieces | None:
 def norms_of(types: Mapping[str, TypeRow]) -> Pieces | None:
     """Normalisations in pieces; None where nothing is squared, averaged and multiplied as often as a reciprocal root is
     taken. What is converted before and behind, and the small number that is added, belong to them where there are as
-    many."""
-    return _chains(
+    many, and so do their gradients."""
+    forward = _chains(
         types, is_root, {is_square: 1, is_mean: 1, is_root: 1, is_product: 1},
         {is_conversion: 2, is_shift: 1, is_product: 1},
     )  # fmt: skip
+    return None if forward is None else _with_gradients(types, forward)
+
+
+def _with_gradients(types: Mapping[str, TypeRow], forward: Pieces) -> Pieces:
+    """The normalisations with their gradients, where there is as much of all that these need: for each of them, or,
+    where layers are computed again for backward, for as many as attention has gradients."""
+    attentions = [row for name, row in types.items() if is_attention(name)]
+    back = _count([row for row in attentions if is_attention_gradient(row.type)]).sum()
+    passes = _count(attentions).sum() - back
+    part = float(min(back / passes, 1.0)) if passes > 0 else 1.0 - bool(attentions)
+    needed = {kind: each for kind, each in _GRADIENT.items() if kind is not is_conversion or kind in forward.each}
+    calls = {**forward.each, **{kind: forward.each.get(kind, 0) + part * each for kind, each in needed.items()}}
+    rows = {kind: [row for name, row in types.items() if kind(name)] for kind in calls}
+    counts = {kind: _count(mine) for kind, mine in rows.items()}
+    if not part or any(counts[kind].sum() < calls[kind] * forward.count.sum() for kind in needed):
+        return forward
+    us = sum(_time(rows[kind], counts[kind], each, forward.count) for kind, each in calls.items())
+    return replace(forward, total_us=np.asarray(us), each=calls, gradients=part * forward.count)
 
 
 def copies_of(types: Mapping[str, TypeRow]) -> Pieces | None:
@@ -202,7 +242,7 @@ def _calls(
             yield kind, each if enough else needed[kind]
 
 
-def _time(rows: list[TypeRow], count: Floats, each: int, chains: Floats) -> Floats:
+def _time(rows: list[TypeRow], count: Floats, each: float, chains: Floats) -> Floats:
     total = np.sum([row.total_us for row in rows], axis=0)
     mean = np.divide(total, count, out=np.zeros_like(total), where=count > 0)
     return np.asarray(mean * np.minimum(each * chains, count))

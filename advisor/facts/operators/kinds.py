@@ -55,6 +55,8 @@ _NEGATION = re.compile(r"^(aclnn)?(Inplace)?Neg$", re.IGNORECASE)
 _JOINING = re.compile(r"^(aclnn)?(Concat|Cat)(D|V\d+D?)?$", re.IGNORECASE)
 _SUM = re.compile(r"^(aclnn)?(Inplace)?Add(V\d+)?$", re.IGNORECASE)
 _MEAN = re.compile(r"^(aclnn)?(ReduceMean|Mean)(D|V\d+)?$", re.IGNORECASE)
+_TOTAL = re.compile(r"^(aclnn)?ReduceSum(D|V\d+)?$", re.IGNORECASE)
+_SCALING = re.compile(r"^(aclnn)?(Inplace)?Muls(V\d+)?$", re.IGNORECASE)
 _ROOT = re.compile(r"^(aclnn)?Rsqrt(V\d+)?$", re.IGNORECASE)
 _SHIFT = re.compile(r"^(aclnn)?Adds(V\d+)?$", re.IGNORECASE)
 _SIZING = re.compile(r"^(aclnn)?(Non_?Zero\w*|Masked_?Select(V\d+)?|Unique\w*|Arg_?Where|Where)$", re.IGNORECASE)
@@ -292,6 +294,16 @@ def is_sum(kind: str) -> bool:
 def is_mean(kind: str) -> bool:
     """Whether the type averages."""
     return bool(_MEAN.search(kind))
+
+
+def is_total(kind: str) -> bool:
+    """Whether the type sums up along a dimension."""
+    return bool(_TOTAL.search(kind))
+
+
+def is_scaling(kind: str) -> bool:
+    """Whether the type multiplies a tensor with one number."""
+    return bool(_SCALING.search(kind))
 
 
 def is_root(kind: str) -> bool:

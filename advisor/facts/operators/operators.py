@@ -277,6 +277,8 @@ def _of_rank(o: Operators, per: Scale, step_us: float | None) -> Iterator[tuple[
             yield f"operators.{name}_count", per.per_step(pieces.count)
             if pieces.each:
                 yield f"operators.{name}_kernels", sum(pieces.each.values()) * per.per_step(pieces.count)
+            if pieces.gradients is not None:
+                yield f"operators.{name}_gradient_count", per.per_step(pieces.gradients)
             if pieces.layers is not None:
                 yield f"operators.{name}_layers", per.per_step(pieces.layers)
     yield "operators.fusible_saving_us", per.per_step(o.small.saving_us)

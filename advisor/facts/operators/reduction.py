@@ -13,6 +13,7 @@ from advisor.facts.base import Reduction
 from advisor.facts.device.drawn import work_of, work_source
 from advisor.facts.device.kernel_time import Sweep, Timeline, alone_us, only_us, sums, sweep
 from advisor.facts.operators.attention import between_products
+from advisor.facts.operators.gates import is_counted
 from advisor.facts.operators.kinds import (
     activation,
     is_aicpu,
@@ -226,8 +227,8 @@ def _alone(timeline: Timeline, segments: Sweep) -> Floats:
 def _types(
     by: _ByType, alone: Floats, aicpu: Mask, parts: Mapping[str, Floats], carries: float, card: str
 ) -> dict[str, TypeRow]:
-    """The types that take longest. `parts`: of what larger thing their time is a part, by type; `carries`: the card's
-    memory bandwidth, bytes a second."""
+    """The types that take longest, and those whose number tells something. `parts`: of what larger thing their time is
+    a part, by type; `carries`: the card's memory bandwidth, bytes a second."""
     timeline, kernels, types = by.timeline, by.timeline.kernels, by.types
     size = len(kernels.signatures)
     counts, totals = sums(kernels.signature, None, size), sums(kernels.signature, kernels.duration, size)
@@ -280,8 +281,9 @@ def _chosen(types: list[str], totals: Floats, members: dict[int, list[int]], ker
         t
         for t in order[MOST:]
         if is_conversion(types[t]) or any(is_aicpu(kernels.signatures[s]) for s in members.get(t, ()))
-    ]
-    chosen: list[int] = order[:MOST] + special[:MOST]
+    ][:MOST]
+    counted = [t for t in order[MOST:] if is_counted(types[t]) and t not in special]
+    chosen: list[int] = order[:MOST] + special + counted
     return chosen
 
 

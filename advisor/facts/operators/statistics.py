@@ -14,6 +14,7 @@ import numpy as np
 
 from advisor.basics.units import show
 from advisor.facts.device.kernel_time import is_communication
+from advisor.facts.operators.gates import is_counted
 from advisor.facts.operators.kinds import AICPU_CORES, dtypes, is_conversion, is_cube, is_fetch, is_fused_update
 from advisor.facts.operators.patterns import MOST, SmallRuns
 from advisor.facts.operators.reduction import OperatorRow, Operators
@@ -94,8 +95,10 @@ def from_statistics(rank: Rank) -> Operators | None:
 
 
 def _most(types: dict[str, TypeRow]) -> Iterator[tuple[str, TypeRow]]:
-    """The types that take most time of those that compute, and all that exchange."""
-    yield from [each for each in types.items() if not each[1].apart][: 2 * MOST]
+    """The types that take most time of those that compute, those whose number tells something, all that exchange."""
+    computing = [each for each in types.items() if not each[1].apart]
+    yield from computing[: 2 * MOST]
+    yield from (each for each in computing[2 * MOST :] if is_counted(each[0]))
     yield from (each for each in types.items() if each[1].apart)
 
 

@@ -1,12 +1,18 @@
-"""How much of a collective's transfer is start-up."""
+"""How much of a collective's transfer is start-up, and what a step gains without it."""
 
 from __future__ import annotations
 
+from dataclasses import replace
+from pathlib import Path
+
 import pytest
+from clusters import SMALL
 
 from advisor.facts.base import FactSet
 from advisor.facts.cluster.start_ups import _share
 from advisor.model import Fact, Subject
+from advisor.pipeline import Options, measure
+from benchmarks.simulator import simulate, write_profile
 
 SUBJECT = Subject("collective", "hcom_allReduce__1_1_1", (0, 1))
 
@@ -31,3 +37,22 @@ def test_it_is_what_is_told_or_what_large_messages_do_not_need(told: dict[str, f
     no link moves data for longer than its own transfers took."""
     found = _share(FactSet([Fact(f"collective.{name}", SUBJECT, value) for name, value in told.items()]), SUBJECT)
     assert found == (None if share is None else pytest.approx(share))
+
+
+def test_what_start_ups_cost_does_not_depend_on_how_many_collectives_are_kept(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Of very many only every second or fourth is kept with its size; the step starts all of them."""
+    pieces = replace(
+        SMALL, layers=128, gradient_mb_per_layer=1.8, kernel_us=2.0, launch_us=0.2, split=tuple(range(1, 129))
+    )
+    write_profile(simulate(pieces), tmp_path)
+
+    def gain() -> float:
+        found = measure([tmp_path], None, Options(jobs=1)).facts.of("collective.start_up_gain_us")
+        return sum(float(fact.value) for fact in found.values())
+
+    every = gain()
+    monkeypatch.setattr("advisor.facts.collectives.exchanges.MOST_OPERATIONS", 200)
+    assert every > 0
+    assert gain() == pytest.approx(every, rel=0.05)

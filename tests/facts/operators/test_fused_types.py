@@ -67,3 +67,18 @@ def test_a_kernel_that_hands_out_work_from_an_ai_cpu_delays_nobody(tmp_path: Pat
         said.append(("delays the operators" in found.message.en, bool(found.remedies)))
         assert not [f for f in report.findings if f.rule == "COMP085"]
     assert said == [(False, False), (True, True)]
+
+
+@pytest.mark.parametrize(("beside", "told"), [(False, True), (True, False)])
+def test_an_engine_that_draws_masks_is_told_where_the_cores_wait_for_it(tmp_path: Path, beside: bool, told: bool):
+    """Masks of dropout come from an engine of its own: what is drawn beside other kernels costs nothing."""
+    rows = ["Step Id,Name,Type,Accelerator Core,Start Time(us),Duration(us),Stream ID"]
+    for step in range(3):
+        for call in range(10):
+            at = step * 10_000 + call * 1000
+            rows.append(f"{step},mm_{call},MatMulV3,MIX_AIC,{at},799,2")
+            drawn = at + 100 if beside else at + 800
+            rows.append(f"{step},aclnnDropoutGenMaskV2_{call},DSAGenBitMask,DSA_SQE,{drawn},190,3")
+    (tmp_path / "kernel_details.csv").write_text("\n".join(rows) + "\n", encoding="utf-8")
+    found = [f.subject.id for f in advise([tmp_path], load_rules(), Options()).findings if f.rule == "COMP089"]
+    assert found == (["DSAGenBitMask"] if told else [])
