@@ -115,6 +115,8 @@ KINDS = (
          formula="transfer time × (1 − bandwidth ratio), of the sender that loses most", needs=_NEEDS),
     kind("link.is_worse_direction", "bool", "link",
          "the opposite direction of the same pair is faster, or not measured", needs=_NEEDS),
+    kind("link.opposite_ratio", "ratio", "link", "the bandwidth ratio of the opposite direction of a single link",
+         needs=_NEEDS),
     kind("link.saving_us", "us", "link", "what the step gains at the usual bandwidth",
          formula="replay of the step with its collectives at the usual bandwidth, else what they get shorter, no more "
          "than is exposed",
@@ -178,6 +180,7 @@ def measure(run: Run, facts: FactSet) -> Iterator[Fact]:
         yield from fact("link.host_ratio", subject, host, *link.sources)
         worse = back is None or back.ratio is None or (link.ratio or 0.0, key) < (back.ratio, (b, a, transport))
         yield from fact("link.is_worse_direction", subject, worse, *link.sources)
+        yield from fact("link.opposite_ratio", subject, None if back is None else back.ratio, *link.sources)
         yield from fact("link.peer_count", subject, by_class[transport] - 1, *link.sources)
     gains = {name: link_gain(run, m.links, excess_us(m.links) >= least) for name, m in machines.items()}
     for rank, one in sorted(cards.items()):
