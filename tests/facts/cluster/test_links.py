@@ -197,6 +197,16 @@ def test_one_pair_alone_between_two_hosts_is_told_by_its_ranks(tmp_path):
     assert found[0].message.en.startswith("Ranks 1 and 2 are the only ones with large messages over RDMA")
 
 
+def test_metadata_with_other_names_than_the_links_hides_no_slow_link(tmp_path):
+    """Metadata name a group in one way and the links in another: then all files together tell who its members are."""
+    write_profile(simulate(replace(PIPELINE, faults=(Fault("slow_link", (1, 3), 20.0),))), tmp_path)
+    for file in tmp_path.rglob("profiler_metadata.json"):
+        groups = json.loads(file.read_text())["parallel_group_info"]
+        file.write_text(json.dumps({"parallel_group_info": {f"of_{name}": one for name, one in groups.items()}}))
+    report = advise([tmp_path], load_rules(), Options(jobs=1))
+    assert [f.subject.id for f in report.findings if f.verdict == "slow-link"] == ["1-3"]
+
+
 def test_queued_gradients_get_ready_evenly(tmp_path):
     """Behind a slow link the buckets queue, and their starts no longer tell when they were ready: without the link they
     start as backward goes, not all at its end."""
