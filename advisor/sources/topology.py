@@ -132,8 +132,9 @@ def resolve_groups(
     """Completes `groups` and the ranks' own from their link files; gives the world size these files show, and whether
     they close it: every rank has links, and every member of every group in them is at hand.
 
-    Looks at as many files as stay below a fixed total size; a profile that names these groups needs only one. Of a
-    database, `in_database` gives group -> (source, destination) of the first rows.
+    Looks at as many files as stay below a fixed total size; one is enough where the profile names the groups as that
+    file does: metadata may know them by other names than the files of links do. Of a database, `in_database` gives
+    group -> (source, destination) of the first rows.
     """
     budget = _MOST_BYTES
     found: dict[str, _Group] = {}
