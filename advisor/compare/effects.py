@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import re
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
@@ -180,8 +181,18 @@ def _shared(found: list[Effect], step: Metric | None) -> Iterator[Effect]:
             yield effect
             continue
         part = gained * (effect.promised_us or 0.0) / promised if promised > 0 else gained / len(credited)
+        part = min(part, max(effect.promised_us or 0.0, _fell(effect)))
         few = effect.promised_us and part < settings().limits["kept_promise"] * effect.promised_us
         yield replace(effect, gained_us=part, outcome="partly" if few else effect.outcome)
+
+
+def _fell(effect: Effect) -> float:
+    """Microseconds per step by which the time that a remedy watches fell, which bounds what it gave where that is more
+    than was promised; without end where it watches no such time."""
+    before, after = number(effect.before), number(effect.after)
+    if effect.unit != "us" or _OF_A_CALL.search(effect.fact) or before is None or after is None:
+        return math.inf
+    return before - after
 
 
 def _own(name: str, kind: str, units: dict[str, str]) -> str:

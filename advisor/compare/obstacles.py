@@ -202,13 +202,14 @@ def _shapes(old: FactTable, new: FactTable) -> Iterator[Obstacle]:
     """Another batch: what differs in the shapes of most operators' inputs has changed by one and the same factor, the
     leading dimension of some, and what gradients of weights sum over. Else other shapes, where most operators' inputs
     changed. One type among several does not tell: which of its kernels is the costliest may change by itself, as where
-    there are more or fewer calls of which the mean one takes as long."""
+    there are more or fewer calls of which the mean one takes as long, or two that are as costly changed places."""
     before, after = old.of("operator_type.shapes"), new.of("operator_type.shapes")
     times = old.of("operator_type.time_us")
     weights = {key: (number(times[key].value) if key in times else None) or 1.0 for key in set(before) & set(after)}
     total, limit = sum(weights.values()), settings().limits["shape_change"]
     again = {key for key in weights if _more_calls(key, old, new)}
-    others = [key for key in sorted(weights) if before[key].value != after[key].value]
+    others = [key for key in sorted(weights)
+              if before[key].value != after[key].value and not _changed_places(key, old, new)]  # fmt: skip
     by_factor: dict[float, list[Key]] = {}
     for key in others:
         factor = _factor(before[key].value, after[key].value) or _factor_of_all(key, old, new)
@@ -224,6 +225,19 @@ def _shapes(old: FactTable, new: FactTable) -> Iterator[Obstacle]:
     if changed and sum(weights[key] for key in changed) >= limit * total and len(changed) >= few:
         was, now = (f"{changed[0][1]} {side[changed[0]].value}" for side in (before, after))
         yield Obstacle("shapes", was, now, False, _why("shapes"))
+
+
+def _changed_places(key: Key, old: FactTable, new: FactTable) -> bool:
+    """Whether the type is called on its costliest input shapes of either side on both, and in the same proportion."""
+    sides = [
+        dict(zip(*(side.listed(f"operator_type.inputs_{each}", key) for each in ("shapes", "calls")), strict=False))
+        for side in (old, new)
+    ]
+    first, then = (str(side.of("operator_type.shapes")[key].value) for side in (old, new))
+    if not all(side.get(first) and side.get(then) for side in sides):
+        return False
+    was, now = (side[first] / side[then] for side in sides)
+    return _alike(was, now, "least_change")
 
 
 def _factor_of_all(key: Key, old: FactTable, new: FactTable) -> float | None:

@@ -287,6 +287,17 @@ def test_a_remedy_that_brings_little_of_its_promise_has_worked_in_part():
     assert little.outcome == "partly"
 
 
+def test_a_remedy_is_credited_with_no_more_than_the_time_it_watches_fell():
+    """The step gained 350 of which 60 went where the remedy works: the rest is somebody else's merit, and what no
+    finding explains is larger than the cause that is known, which is no main one."""
+    verify = Verify("step.exposed_communication_us", "falls")
+    old = {"step.time_us": 1000.0, "step.exposed_communication_us": 160.0, "allreduce.count": 1.0}
+    new = {"step.time_us": 650.0, "step.exposed_communication_us": 100.0, "allreduce.count": 4.0}
+    comparison = compare(report(old, (finding("exposed-communication", saving=60.0, verify=verify),)), report(new))
+    assert (comparison.effects[0].outcome, comparison.effects[0].gained_us) == ("kept", 60.0)
+    assert "A part of it: Title" in comparison.headline.en and "Main cause" not in comparison.headline.en
+
+
 def test_only_a_remedy_that_was_applied_is_credited():
     """A step that became shorter by itself is nobody's merit: without a sign of the change nothing has worked."""
     verify = Verify("step.exposed_communication_us", "falls")

@@ -70,6 +70,18 @@ def test_a_batch_twice_as_large_is_another_batch_whichever_product_is_the_costli
     assert comparison.comparable is not bool(what)
 
 
+@pytest.mark.parametrize(("calls", "told"), [((30, 30, 30), []), ((10, 60, 30), ["shapes"])])
+def test_two_products_as_costly_that_changed_places_are_no_other_work(calls, told):
+    """By noise another one is the costliest: the same calls stay comparable. Called more often on one than on the
+    other, they are other work."""
+    sides = []
+    for order, times in (((0, 1, 2), (300.0, 299.0, 10.0)), ((1, 0, 2), (301.0, 299.0, 10.0))):
+        of_each = (30, 30, 30) if not sides else calls
+        side = _report(times, of_each, tuple(SHAPES[i] for i in order))
+        sides.append(replace(side, facts=(*side.facts, Fact("operator_type.shapes", KIND, SHAPES[order[0]]))))
+    assert [o.what for o in compare(*sides).obstacles] == told
+
+
 HEADING = "Device_id,Name,Type,Accelerator Core,Start Time(us),Duration(us),Wait Time(us),Block Num,Input Shapes"
 
 

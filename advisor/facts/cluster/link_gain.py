@@ -25,7 +25,8 @@ from advisor.facts.cluster.pipeline.stages import micro_batches, stages_of
 from advisor.facts.cluster.replay import gain, model
 from advisor.facts.collectives.exchanges import EXCHANGES, POINT_TO_POINT, REDUCTIONS
 from advisor.facts.collectives.exposure import exposures, joints
-from advisor.facts.collectives.link_speed import USUAL_PERCENTILE, Key, Link, excess_us, loads_by_kind
+from advisor.facts.collectives.inherent import large_message
+from advisor.facts.collectives.link_speed import USUAL_PERCENTILE, Key, Link, Sums, excess_us, loads_by_kind
 from advisor.facts.collectives.parallelism import partition
 from advisor.facts.collectives.schedule import pipeline_us
 from advisor.facts.step.steps import steady
@@ -146,7 +147,8 @@ class _Network:
     lasting: dict[Collective, float]
     """Transfer of the collectives of each group and kind."""
     moving: dict[Collective, float]
-    """The part of it in which data moves, where that is told apart from starting up."""
+    """Of small messages, which start up for longer than their links take: the part of it in which data moves, where
+    that is told apart."""
     last: dict[Collective, tuple[float, ...]]
     """Transfer of the last gradient collective of each step, its part of the mean step: its gradients are ready when
     backward has ended."""
@@ -154,23 +156,25 @@ class _Network:
 
 @computed
 def _network(run: Run) -> _Network:
-    loads = _loads(run)
+    sums = _loads(run)
     of_link: dict[Key, list[Collective]] = defaultdict(list)
-    for name, links in loads.items():
+    for name, links in sums.items():
         for key in links:
             of_link[key].append(name)
-    return _Network(loads, dict(of_link), _lasting(run), _moving(run), _last(run))
+    loads = {name: {key: one.us for key, one in links.items()} for name, links in sums.items()}
+    bytes_of = {name: max(one.bytes for one in links.values()) for name, links in sums.items()}
+    return _Network(loads, dict(of_link), _lasting(run), _moving(run, bytes_of), _last(run))
 
 
-def _loads(run: Run) -> dict[Collective, dict[Key, float]]:
+def _loads(run: Run) -> dict[Collective, dict[Key, Sums]]:
     """MindSpore's matrix calls ReduceScatter reduce."""
     known = {(joint.group, joint.kind) for joint in joints(run)}
-    found: dict[Collective, dict[Key, float]] = defaultdict(dict)
+    found: dict[Collective, dict[Key, Sums]] = defaultdict(dict)
     for (group, kind), loads in loads_by_kind(run).items():
         scattered = kind == "reduce" and (group, "reduce") not in known
         mine = found[group, "reducescatter" if scattered else kind]
         for key, sums in loads.items():
-            mine[key] = max(mine.get(key, 0.0), sums.us)
+            mine[key] = max(mine.get(key, sums), sums)
     return dict(found)
 
 
@@ -187,7 +191,7 @@ def _cut(network: _Network, name: Collective, ratio: Mapping[Key, float]) -> tup
         (dict(zip(transports, summed, strict=True)), one_by_one)
         for *summed, one_by_one in product(_SUMMED, repeat=len(transports) + 1)
     ]
-    moves = network.moving.get(name, lasts)  # many small messages start up for longer than their links take
+    moves = network.moving.get(name, lasts)
     way = ways[0] if moves is None else min(ways, key=lambda w: abs(put_together(loads, *w) - moves))
     before = put_together(loads, *way)
     whole = max(before, lasts or 0.0)
@@ -201,15 +205,20 @@ def _lasting(run: Run) -> dict[Collective, float]:
     return found
 
 
-def _moving(run: Run) -> dict[Collective, float]:
+def _moving(run: Run, bytes_of: Mapping[Collective, float]) -> dict[Collective, float]:
+    """`bytes_of` are those of the busiest link a step. Transit may leave out phases that wait for one another, so that
+    of large messages the whole transfer tells more."""
     found: dict[Collective, float] = defaultdict(float)
+    count: dict[Collective, float] = defaultdict(float)
     untold = set[Collective]()
     for joint in joints(run):
         longest = np.where(np.isfinite(joint.transit_us), joint.transit_us, 0.0).max(axis=1)
         if not (longest > 0).all():
             untold.add((joint.group, joint.kind))
         found[joint.group, joint.kind] += float(np.minimum(longest, joint.transfer_us) @ joint.per_step)
-    return {name: us for name, us in found.items() if name not in untold}
+        count[joint.group, joint.kind] += float(joint.per_step.sum())
+    small = {name for name in found if bytes_of.get(name, 0.0) < large_message() * count[name]}
+    return {name: found[name] for name in small - untold}
 
 
 def _last(run: Run) -> dict[Collective, tuple[float, ...]]:

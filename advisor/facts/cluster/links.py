@@ -96,7 +96,9 @@ KINDS = (
          formula="median of size ÷ time", needs=_NEEDS),
     kind("link.packet_bytes", "bytes", "link", "size of the packets in which their large messages move",
          formula="median over operations of size ÷ packets", needs="transports"),
-    kind("link.all_of", "text", "link", "the transport of which these are all links", needs=_NEEDS),
+    kind("link.all_of", "text", "link", "the transport of which these are all links that carry large messages",
+         needs=_NEEDS),
+    kind("link.all_pairs", "count", "link", "pairs of ranks between which these are", needs=_NEEDS),
     kind("link.limit_saving_us", "us", "link", "what the step gains where all of them carry what such links do",
          formula="replay of the step, as for single links", needs=_NEEDS),
     kind("link.limit_saving_share", "ratio", "link", "the same as a share of the step", needs=_NEEDS),
@@ -115,6 +117,8 @@ KINDS = (
          formula="transfer time × (1 − bandwidth ratio), of the sender that loses most", needs=_NEEDS),
     kind("link.is_worse_direction", "bool", "link",
          "the opposite direction of the same pair is faster, or not measured", needs=_NEEDS),
+    kind("link.opposite_ratio", "ratio", "link", "the bandwidth ratio of the opposite direction of a single link",
+         needs=_NEEDS),
     kind("link.saving_us", "us", "link", "what the step gains at the usual bandwidth",
          formula="replay of the step with its collectives at the usual bandwidth, else what they get shorter, no more "
          "than is exposed",
@@ -178,6 +182,7 @@ def measure(run: Run, facts: FactSet) -> Iterator[Fact]:
         yield from fact("link.host_ratio", subject, host, *link.sources)
         worse = back is None or back.ratio is None or (link.ratio or 0.0, key) < (back.ratio, (b, a, transport))
         yield from fact("link.is_worse_direction", subject, worse, *link.sources)
+        yield from fact("link.opposite_ratio", subject, None if back is None else back.ratio, *link.sources)
         yield from fact("link.peer_count", subject, by_class[transport] - 1, *link.sources)
     gains = {name: link_gain(run, m.links, excess_us(m.links) >= least) for name, m in machines.items()}
     for rank, one in sorted(cards.items()):
@@ -274,14 +279,14 @@ def _large_messages(links: Sequence[Link]) -> tuple[Floats, Floats]:
 
 def _evenly_slow(links: Mapping[Key, Link]) -> list[Link] | None:
     """The links of one transport with their bandwidth against what the knowledge base says that such a link carries,
-    for links that are all slow alike have no other to be compared with: of the transport that loses most time so.
-    None where no message is large enough, or nobody tells what its links carry."""
+    for links that are all slow alike have no other to be compared with: of the transport that loses most time so,
+    those with messages that show it. None where none is large enough, or nobody tells what its links carry."""
     time = _time_by_transport(links)
     found = {name: ratio for name in time if (ratio := _limit_ratio(name, links)) is not None}
     name = max(found, key=lambda one: (time[one] * (1 - found[one]), time[one]), default=None)
     if name is None:
         return None
-    mine = [link for link in links.values() if link.transport == name]
+    mine = [link for link in links.values() if link.transport == name and max(link.sizes, default=0) >= large_message()]
     return [replace(link, ratio=found[name] * min(link.ratio or 1.0, 1.0)) for link in mine]
 
 
@@ -315,6 +320,8 @@ def _facts_of_all(run: Run, links: list[Link], step: float | None) -> Iterator[F
     yield from fact("link.reached_bytes_per_s", subject, float(np.median(sizes / times)) * 1e6, *sources, samples=n)
     yield from fact("link.packet_bytes", subject, _packet_bytes(run), *sources)
     yield from fact("link.all_of", subject, links[0].transport, *sources)
+    pairs = {frozenset((link.source, link.destination)) for link in links}
+    yield from fact("link.all_pairs", subject, len(pairs), *sources)
     gain = link_gain(run, links, True) if ratio < slow_link() else 0.0
     yield from fact("link.limit_saving_us", subject, gain, *sources, samples=n)
     if step and gain is not None:
@@ -406,7 +413,8 @@ def _card_name(rank: int, card: Card) -> str:
 
 
 def _subject_of(links: Sequence[Link]) -> Subject:
-    return _all_of(ends_of(links))
+    ranks = ends_of(links)
+    return Subject("link", "-".join(map(str, ranks)), ranks) if len(ranks) == 2 else _all_of(ranks)
 
 
 def _all_of(ranks: tuple[int, ...]) -> Subject:

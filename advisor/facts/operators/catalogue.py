@@ -610,6 +610,7 @@ KINDS = (
         "sizes, or as casts beside the loss where no shapes are recorded",
         needs="kernels",
     ),
+    kind("operator_type.loss_us", "us", _TYPE, "time per step of that part", needs="kernels"),
     kind(
         "operator_type.update_share", "ratio", _TYPE, "part of its time in kernels that update weights", needs="kernels"
     ),

@@ -11,10 +11,10 @@ from clusters import PIPELINE, SMALL, facts_of
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from advisor.facts.cluster.link_gain import put_together
+from advisor.facts.cluster.link_gain import _moving, put_together
 from advisor.facts.cluster.links import _main_transport
 from advisor.facts.collectives.inherent import link_limit
-from advisor.facts.collectives.link_speed import Link, _compare, cards_of, fit, hosts_of, machines_of
+from advisor.facts.collectives.link_speed import Link, _compare, cards_of, fit, hosts_of, loads_by_kind, machines_of
 from advisor.model import RUN, Subject
 from advisor.pipeline import Options, advise, judge_saved, measure
 from advisor.ruleset.files.loader import load_rules
@@ -187,6 +187,26 @@ def test_links_that_are_all_slow_are_told_by_what_such_links_carry(tmp_path, sce
     assert measured.facts.number("account.transfer_us", RUN) <= moved / link_limit("HCCS") * 1e6
 
 
+def test_one_pair_alone_between_two_hosts_is_told_by_its_ranks(tmp_path):
+    """Whoever mends the network must not search the cards that send nothing over it."""
+    stages = replace(STAGES, tensor=1, pipeline=4, ranks_per_host=2, rdma_gb_s=1.0)
+    write_profile(simulate(stages), tmp_path)
+    report = advise([tmp_path], load_rules(), Options(jobs=1))
+    found = [f for f in report.findings if f.verdict == "slow-link"]
+    assert [(f.subject.id, f.subject.ranks) for f in found] == [("1-2", (1, 2))]
+    assert found[0].message.en.startswith("Ranks 1 and 2 are the only ones with large messages over RDMA")
+
+
+def test_metadata_with_other_names_than_the_links_hides_no_slow_link(tmp_path):
+    """Metadata name a group in one way and the links in another: then all files together tell who its members are."""
+    write_profile(simulate(replace(PIPELINE, faults=(Fault("slow_link", (1, 3), 20.0),))), tmp_path)
+    for file in tmp_path.rglob("profiler_metadata.json"):
+        groups = json.loads(file.read_text())["parallel_group_info"]
+        file.write_text(json.dumps({"parallel_group_info": {f"of_{name}": one for name, one in groups.items()}}))
+    report = advise([tmp_path], load_rules(), Options(jobs=1))
+    assert [f.subject.id for f in report.findings if f.verdict == "slow-link"] == ["1-3"]
+
+
 def test_queued_gradients_get_ready_evenly(tmp_path):
     """Behind a slow link the buckets queue, and their starts no longer tell when they were ready: without the link they
     start as backward goes, not all at its end."""
@@ -207,6 +227,15 @@ def test_links_of_a_collective_are_put_together_in_four_ways():
     alone, shared = {"HCCS": False, "RDMA": False}, {"HCCS": True, "RDMA": False}
     found = [put_together(loads, way, one_by_one) for way in (alone, shared) for one_by_one in (False, True)]
     assert found == [12.0, 19.0, 12.0, 22.0]
+
+
+def test_of_large_messages_the_whole_transfer_tells_how_links_are_put_together(tmp_path):
+    """Transit holds the longest link of a rank: phases that wait for one another are more than that. What small
+    messages last beyond it is their start-up."""
+    _, run = facts_of(TRAFFIC, tmp_path)
+    sent = {name: sum(one.bytes for one in links.values()) for name, links in loads_by_kind(run).items()}
+    assert sent and not _moving(run, dict.fromkeys(sent, 1e12))
+    assert _moving(run, dict.fromkeys(sent, 1.0)).keys() == sent.keys()
 
 
 def test_small_messages_do_not_look_slow(tmp_path):

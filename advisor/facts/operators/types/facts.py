@@ -73,7 +73,7 @@ def type_facts(
             "exposed_us": exposed, "step_share": share, "stake_share": bound if share is None else share,
             "random": is_random(name) or kind_of_work == "random", "own": is_own(name),
             "copies": is_rearranging(name) or None, "recurrent": is_recurrent(name) or None,
-            **_parts(rows.values(), whole),
+            **_parts(rows.values(), whole, time),
             **_of_one(rows[best], kind_of_work),
             **data_types.told_by([row.data_types for row in rows.values()]),
             **_longest(found, scales, rows),
@@ -92,9 +92,10 @@ def _facts(subject: Subject, told: Told, source: Sequence[Source], samples: int)
         yield from fact(f"operator_type.{name}", subject, value, *source, samples=samples)
 
 
-def _parts(rows: Iterable[TypeRow], whole: float) -> Told:
+def _parts(rows: Iterable[TypeRow], whole: float, per_step: float) -> Told:
     us = {part: sum(row.parts.get(part, 0.0) for row in rows) for part in PARTS}
-    return {f"{part}_share": us[part] / whole if us[part] else None for part in PARTS}
+    shares = {f"{part}_share": us[part] / whole if us[part] else None for part in PARTS}
+    return {**shares, "loss_us": us["loss"] / whole * per_step if us["loss"] else None}
 
 
 def _of_one(row: TypeRow, kind: str) -> Told:
