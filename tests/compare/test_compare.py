@@ -872,6 +872,19 @@ def test_a_card_kept_below_its_clock_is_slower_and_no_other_card(rated, what, bl
     assert comparison.outcome == ("incomparable" if blocks else "slower")
 
 
+def test_what_was_lost_for_no_known_reason_explains_what_no_cause_does():
+    """Idle time of 80 ms that is gone is the change, though nobody found its cause; a cause that is known comes first,
+    and both together are no more than the change."""
+    idle = replace(finding("idle", rule="R1"), role=Role.CONTRIBUTING, at_stake=Saving(80.0, None, SAME))
+    found = replace(finding("convert", rule="R2", saving=30.0), id="F2")
+    before = report({"step.time_us": 100.0, "step.idle_us": 80.0}, (idle,))
+    after = report({"step.time_us": 20.0, "step.idle_us": 0.0})
+    assert [(c.finding.verdict, c.us) for c in compare(before, after).causes] == [("idle", -80.0)]
+    passed = (*after.checked, replace(after.checked[0], rule="R2"))
+    told = compare(replace(before, findings=(idle, found)), replace(after, checked=passed)).causes
+    assert [(c.finding.verdict, c.us) for c in told] == [("convert", -30.0), ("idle", -50.0)]
+
+
 def test_a_part_that_others_move_against_is_told_in_time_and_is_not_most_of_the_change():
     """A fused operator of 65 ms that became products of 52: five sixths of it came back, and no share of all that moved
     is one of the change."""
