@@ -42,6 +42,8 @@ class Change:
     before: float
     after: float
     share: float = 0.0
+    opposed: bool = False
+    """Others move against it: `share` is a part of all that moved, the difference one of more than the change."""
     rest: bool = False
     calls: tuple[float, float] | None = None
     """How often an operator type is called on either side, where that changed."""
@@ -113,12 +115,15 @@ def _parts(old: FactTable, new: FactTable, parts: Sequence[str], before: float, 
         yield rest
 
 
-def _shared(lines: Sequence[Change], whole: float, change: float) -> list[Change]:
+def _shared(lines: Sequence[Change], whole: float, change: float, opposed: bool = False) -> list[Change]:
     """The lines with their parts of the `whole`, a share of the step's change. Where some lines fall while others rise,
-    they are parts of all that moved: no line is more than the change, nor are several together."""
+    they are `opposed`, and parts of all that moved: no line is more than the change, nor are several together."""
     moved = sum(abs(line.difference) for line in lines)
     sign = 1.0 if change > 0 else -1.0
-    return [replace(line, share=whole * sign * line.difference / moved if moved else 0.0) for line in lines]
+    opposed = opposed or moved > abs(change) * (1 + settings().limits["least_rest"])
+    return [
+        replace(line, share=whole * sign * line.difference / moved if moved else 0.0, opposed=opposed) for line in lines
+    ]
 
 
 def _members(part: Change, old: FactTable, new: FactTable) -> tuple[list[Change], bool]:
@@ -140,7 +145,7 @@ def _members(part: Change, old: FactTable, new: FactTable) -> tuple[list[Change]
     if not found:
         return [], False
     lines, overlaps = min(found, key=lambda way: abs(way[0][-1].difference))
-    shared = _shared(lines, part.share, part.difference)
+    shared = _shared(lines, part.share, part.difference, part.opposed)
     return (shared[:-1] if overlaps else shared), overlaps
 
 

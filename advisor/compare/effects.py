@@ -25,9 +25,9 @@ def causes(
     matched: Sequence[Matched], old: FactTable, new: FactTable, step: Metric, against_us: float
 ) -> Iterator[Cause]:
     """Who the step's change is attributed to: causes that came, went or grew, each with what it still gives once those
-    above it are repaired, the largest first. What was as large on the other side is not what changed. Parts of the step
-    that moved `against_us` the other way are told of their own causes: those that moved it as it went account for as
-    much more, and together for no more than that."""
+    above it are repaired, the largest first; after them, what the step loses for a reason that nobody has found. What
+    was as large on the other side is not what changed. Parts of the step that moved `against_us` the other way are told
+    of their own causes: those that moved it as it went account for as much more, and together for no more than that."""
     if step.before is None or step.after is None or not step.moved:
         return
     change = step.after - step.before
@@ -46,7 +46,7 @@ def causes(
         finding = match.after if match.after is not None and after >= before else match.before
         if finding is not None and after != before:
             told.append(Cause(match.state, finding, after - before))
-    told.sort(key=lambda cause: -cause.finding.weight_us)
+    told.sort(key=lambda cause: (not _is_cause(cause.finding), -cause.finding.weight_us))
     least = settings().limits["account_share"] * abs(change)
     shown = list(_within([c for c in told if c.us * sign > 0], abs(change) + against_us, least))
     yield from shown
@@ -74,10 +74,14 @@ def _stayed(match: Matched, old: FactTable, new: FactTable) -> bool:
     return bool(known) and all(a == b or _alike(a, b) for a, b in known)
 
 
+def _is_cause(finding: Finding) -> bool:
+    return is_promise(finding) or finding.role == Role.ROOT_CAUSE
+
+
 def _costs(finding: Finding | None) -> float:
     """What the step is longer by for this cause, once those above it are repaired, or what it loses there where nobody
     knows what a remedy gives; nothing for symptoms."""
-    if finding is None or not (is_promise(finding) or finding.role == Role.ROOT_CAUSE):
+    if finding is None or not (_is_cause(finding) or (finding.at_stake is not None and finding.role != Role.SYMPTOM)):
         return 0.0
     after = finding.saving.after_others_us if finding.saving is not None else None
     return finding.weight_us if after is None else after

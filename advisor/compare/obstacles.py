@@ -3,17 +3,17 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 
 from advisor.basics.units import show_apart
 from advisor.compare.absent import is_taken_over
 from advisor.compare.facts import FactTable, Key, number
 from advisor.compare.model import Obstacle
 from advisor.compare.sight import Sight
-from advisor.facts.operators.kinds import shapes
+from advisor.facts.operators.kinds import dtypes, shapes
 from advisor.knowledge.comparison import settings
 from advisor.knowledge.words import both
-from advisor.model import Fact, ProfileInfo, Text, Value
+from advisor.model import Fact, ProfileInfo, Subject, Text, Value
 
 _SHOWN = 3
 """Operator types named of several."""
@@ -103,6 +103,7 @@ def _work(old: FactTable, new: FactTable) -> Iterator[Obstacle]:
     yield from _device(old, new)
     yield from _differs("measured kernel", _measured(old), _measured(new), False)
     yield from _blocks(old, new)
+    yield from _dtypes(old, new)
     yield from _differs("shapes", _launched_on(old, new), _launched_on(new, old), False)
     yield from _shapes(old, new)
     if is_taken_over("operator_type.time_us", "operator_type", old, new):
@@ -165,14 +166,26 @@ def _operators(table: FactTable) -> float | None:
 def _blocks(old: FactTable, new: FactTable) -> Iterator[Obstacle]:
     """On how many blocks the longest operator type is launched, where that is another number for the same shapes: which
     of its kernels is the costliest, whose blocks are told, may change by itself."""
-    times = {key: number(fact.value) or 0.0 for key, fact in old.of("operator_type.time_us").items()}
-    longest = max(sorted(times), key=lambda key: times[key], default=("", ""))
+    longest = _longest(old)
     (was, now), shapes_of = (
-        [table.of(name)[longest].value if longest in table.of(name) else None for table in (old, new)]
-        for name in ("operator_type.blocks", "operator_type.shapes")
+        [table.value(f"operator_type.{name}", longest) for table in (old, new)] for name in ("blocks", "shapes")
     )
     if was is not None and now is not None and was != now and shapes_of[0] == shapes_of[1]:
-        yield from _differs("blocks", f"{longest[1]} {_say(was)}", f"{longest[1]} {_say(now)}", False)
+        yield from _differs("blocks", f"{longest.id} {_say(was)}", f"{longest.id} {_say(now)}", False)
+
+
+def _dtypes(old: FactTable, new: FactTable) -> Iterator[Obstacle]:
+    """Other data types of the longest operator type's inputs: they are other work for its units and for memory."""
+    longest = _longest(old)
+    was, now = (dtypes(str(table.value("operator_type.dtypes", longest) or "")) for table in (old, new))
+    if was and now and was != now:
+        yield from _differs("data types", f"{longest.id} {';'.join(was)}", f"{longest.id} {';'.join(now)}", False)
+
+
+def _longest(table: FactTable) -> Subject:
+    """The operator type that takes most of the time."""
+    times = {key: number(fact.value) or 0.0 for key, fact in table.of("operator_type.time_us").items()}
+    return Subject("operator_type", max(sorted(times), key=lambda key: times[key], default=("", ""))[1])
 
 
 def _links(old: FactTable, new: FactTable) -> Iterator[Obstacle]:
@@ -202,7 +215,10 @@ def _shapes(old: FactTable, new: FactTable) -> Iterator[Obstacle]:
     """Another batch: what differs in the shapes of most operators' inputs has changed by one and the same factor, the
     leading dimension of some, and what gradients of weights sum over. Else other shapes, where most operators' inputs
     changed. One type among several does not tell: which of its kernels is the costliest may change by itself, as where
-    there are more or fewer calls of which the mean one takes as long, or two that are as costly changed places."""
+    there are more or fewer calls of which the mean one takes as long, or two that are as costly changed places. A batch
+    is a dimension among others: where all of a matrix have grown, it is another problem. Without marked steps nothing
+    but the calls tells how much work there was: on inputs of another size it was another amount.
+    """
     before, after = old.of("operator_type.shapes"), new.of("operator_type.shapes")
     times = old.of("operator_type.time_us")
     weights = {key: (number(times[key].value) if key in times else None) or 1.0 for key in set(before) & set(after)}
@@ -218,13 +234,32 @@ def _shapes(old: FactTable, new: FactTable) -> Iterator[Obstacle]:
     changed = sorted((key for key in others if key not in again), key=lambda key: -weights[key])
     few = min(2, len(weights))
     for factor, keys in by_factor.items():
-        leads = any(_leading(before[key].value) != _leading(after[key].value) for key in keys)
+        leads = [key for key in keys if _leading(before[key].value) != _leading(after[key].value)]
         if leads and sum(weights[key] for key in keys) >= limit * total and len(keys) >= few:
-            yield Obstacle("batch", "× 1", f"× {factor:g}", True, _why("batch"))
+            if any(_keeps(before[key].value, after[key].value) for key in leads):
+                yield Obstacle("batch", "× 1", f"× {factor:g}", True, _why("batch"))
+            else:
+                yield _other_shapes(leads[0], before, after, True)
             return
     if changed and sum(weights[key] for key in changed) >= limit * total and len(changed) >= few:
-        was, now = (f"{changed[0][1]} {side[changed[0]].value}" for side in (before, after))
-        yield Obstacle("shapes", was, now, False, _why("shapes"))
+        unmarked = all(table.value("recording.has_steps") is False for table in (old, new))
+        yield _other_shapes(changed[0], before, after, unmarked and _resized(changed, old, new))
+
+
+def _other_shapes(key: Key, before: Mapping[Key, Fact], after: Mapping[Key, Fact], blocks: bool) -> Obstacle:
+    was, now = (f"{key[1]} {side[key].value}" for side in (before, after))
+    return Obstacle("shapes", was, now, blocks, _why("shapes"))
+
+
+def _resized(keys: Sequence[Key], old: FactTable, new: FactTable) -> bool:
+    """Whether the inputs of all these types have become larger, or of all of them smaller, by more than padding. Of one
+    called on several, the costliest may be others now."""
+    if any(side.listed("operator_type.inputs_shapes", key) for side in (old, new) for key in keys):
+        return False
+    before, after = (side.of("operator_type.shapes") for side in (old, new))
+    sizes = [_elements(after[key].value) / max(_elements(before[key].value), 1) for key in keys]
+    least = settings().limits["other_size"]
+    return min(sizes) >= least or 0 < max(sizes) <= 1 / least
 
 
 def _changed_places(key: Key, old: FactTable, new: FactTable) -> bool:
@@ -264,6 +299,21 @@ def _more_calls(key: Key, old: FactTable, new: FactTable) -> bool:
 def _leading(told: Value) -> int | None:
     """The first dimension of the first input."""
     return next((size for shape in shapes(str(told)) or () for size in shape), None)
+
+
+def _keeps(before: Value, after: Value) -> bool:
+    """Whether any matrix, or all of what is none, keeps a dimension: not all of them were multiplied. Where another
+    product is the costliest now, its shapes tell nothing of it."""
+    if _factor(before, after) is None:
+        return True
+    was, now = (shapes(str(told)) or () for told in (before, after))
+    matrices = [pair for pair in zip(was, now, strict=False) if len(pair[0]) > 1]
+    return not matrices or any(a == b for pair in matrices for a, b in zip(*pair, strict=False))
+
+
+def _elements(told: Value) -> int:
+    """Elements of all of these inputs."""
+    return sum(math.prod(shape) for shape in shapes(str(told)) or ())
 
 
 def _factor(before: Value, after: Value) -> float | None:

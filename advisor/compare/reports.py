@@ -195,12 +195,17 @@ def _differing(other: Obstacle) -> Text:
 
 def _places(where: Sequence[Change]) -> Iterator[tuple[Text, Change]]:
     """Where most of the change stands: a part of the step, or who of it has most of the change."""
-    told = [line for line in where if line.role is not Role.SEEN_AT and not line.rest and line.share > MOST]
+    told = [line for line in where if line.role is not Role.SEEN_AT and not line.rest and _is_most(line)]
     told = [line for line in told if line.subject != RUN or line.fact != KERNEL_TIME]  # the headline's own subject
     for line in told[:2][-1:]:
         of = fact_titles().get(line.fact if line.subject == RUN else line.part)
         if of is not None:
             yield about(of, line.subject), line
+
+
+def _is_most(line: Change) -> bool:
+    """Whether most of the change is the line's: of one that others move against, most of it has to be left."""
+    return line.share > (1 / (2 - MOST) if line.opposed else MOST)
 
 
 def read_report(path: str, rules: RuleSet, options: Options | None = None) -> Report:

@@ -57,6 +57,11 @@ def rated_between() -> tuple[float, float]:
     return float(apart["least_mhz"]["value"]), float(apart["most_mhz"]["value"])
 
 
+def cube_cores() -> tuple[int, ...]:
+    """How many cube cores those cards may have."""
+    return tuple(int(count) for count in _known()["cube_cores"]["values"])
+
+
 def peaks_of_cores(cores: int, mhz: float) -> Mapping[str, float]:
     """The same of so many cube cores at this clock; empty where either is not told."""
     if cores <= 0 or mhz <= 0:

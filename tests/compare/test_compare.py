@@ -432,6 +432,36 @@ def _shapes(shapes: str) -> Report:
 
 
 @pytest.mark.parametrize(
+    ("before", "after", "blocks"),
+    [
+        ("1024,1024;1024,1024;1024", "2048,2048;2048,2048;2048", True),
+        ("16384,64,128;699,128;4", "1024,64,128;485,128;5", True),
+        ("16384,64,100;699,100", "16384,64,128;699,128", False),
+        ("1024,2048;2048,5632", "2048,1024;1024,5632", False),
+    ],
+)
+def test_a_kernel_on_inputs_of_another_size_is_no_faster(before, after, blocks):
+    """A sixteenth of the work in a sixteenth of the time, and another problem is no other batch; padding is neither."""
+    sides = [replace(each, facts=(*each.facts, Fact("recording.has_steps", Subject("run", "run"), False)))
+             for each in map(_shapes, (before, after))]  # fmt: skip
+    comparison = compare(*sides)
+    assert [(o.what, o.blocks) for o in comparison.obstacles] == [("shapes", blocks)]
+    assert comparison.comparable is not blocks
+
+
+def test_other_data_types_of_the_longest_kernel_are_told():
+    """A kernel on BF16 beside one on FLOAT is another measurement; how a profiler spells a type is none."""
+    sides = [report({"step.time_us": 100.0}) for _ in range(3)]
+    for index, told in enumerate(("DT_BF16;INT64", "FLOAT;INT64", "BF16;INT64")):
+        kernel = Subject("operator_type", "IndexAdd")
+        facts = (Fact("operator_type.time_us", kernel, 90.0), Fact("operator_type.dtypes", kernel, told))
+        sides[index] = replace(sides[index], facts=(*sides[index].facts, *facts))
+    (other,) = compare(sides[0], sides[1]).obstacles
+    assert (other.what, other.before, other.after) == ("data types", "IndexAdd BF16;INT64", "IndexAdd FLOAT;INT64")
+    assert not compare(sides[0], sides[2]).obstacles
+
+
+@pytest.mark.parametrize(
     ("before", "after", "what"),
     [
         ("64,512;512,512", "32,512;512,512", [("batch", "× 0.5")]),
@@ -851,3 +881,39 @@ def test_a_card_kept_below_its_clock_is_slower_and_no_other_card(rated, what, bl
     comparison = compare(*sides)
     assert [(o.what, o.blocks) for o in comparison.obstacles] == [(what, blocks)]
     assert comparison.outcome == ("incomparable" if blocks else "slower")
+
+
+def test_what_was_lost_for_no_known_reason_explains_what_no_cause_does():
+    """Idle time of 80 ms that is gone is the change, though nobody found its cause; a cause that is known comes first,
+    and both together are no more than the change."""
+    idle = replace(finding("idle", rule="R1"), role=Role.CONTRIBUTING, at_stake=Saving(80.0, None, SAME))
+    found = replace(finding("convert", rule="R2", saving=30.0), id="F2")
+    before = report({"step.time_us": 100.0, "step.idle_us": 80.0}, (idle,))
+    after = report({"step.time_us": 20.0, "step.idle_us": 0.0})
+    assert [(c.finding.verdict, c.us) for c in compare(before, after).causes] == [("idle", -80.0)]
+    passed = (*after.checked, replace(after.checked[0], rule="R2"))
+    told = compare(replace(before, findings=(idle, found)), replace(after, checked=passed)).causes
+    assert [(c.finding.verdict, c.us) for c in told] == [("convert", -30.0), ("idle", -50.0)]
+
+
+def test_a_part_that_others_move_against_is_told_in_time_and_is_not_most_of_the_change():
+    """A fused operator of 65 ms that became products of 52: five sixths of it came back, and no share of all that moved
+    is one of the change."""
+    sides = []
+    for ffn, product in ((65.0, 20.0), (0.0, 72.0)):
+        plain = report({"step.time_us": 20.0 + ffn + product, "step.computing_us": 20.0 + ffn + product})
+        types = [Fact("operator_type.time_us", Subject("operator_type", kind), us)
+                 for kind, us in (("FFN", ffn), ("MatMulV2", product), ("Add", 20.0))]  # fmt: skip
+        sides.append(replace(plain, facts=(*plain.facts, *types)))
+    comparison = compare(*sides)
+    said = _accounts(comparison)
+    assert "FFN: 65 µs → 0 µs (−65 µs)" in said
+    assert "100 % of the change" in said
+    assert "FFN" not in comparison.headline.en
+
+
+def _accounts(comparison) -> str:
+    """Its lines of where the change stands, with plain blanks."""
+    from advisor.render.comparison.text import account_lines
+
+    return "\n".join(account_lines(comparison, "en")).replace("\xa0", " ")

@@ -16,12 +16,12 @@ from advisor.facts.device.kernel_time import timeline_of
 from advisor.facts.recording.counts import types_of_signatures
 from advisor.facts.step.steps import steady
 from advisor.facts.step.times import STEPS
-from advisor.knowledge.cards import rated_between, rated_mhz
+from advisor.knowledge.cards import cube_cores, rated_between, rated_mhz
 from advisor.knowledge.measuring import limit
 from advisor.knowledge.thresholds import shared_threshold
 from advisor.model import RUN, Fact, Source, Subject
 from advisor.sources.base import Rank
-from advisor.sources.streams.kernel_blocks import VECTOR_BLOCKS
+from advisor.sources.streams.kernel_blocks import PLACES, VECTOR_BLOCKS
 from advisor.sources.streams.kernels import Kernels
 from advisor.sources.streams.one_operator import hardware_beside
 from advisor.sources.text.jsontext import load_json
@@ -34,8 +34,9 @@ KINDS = (
         "part of the cores' time that a short last round leaves unused: of the kernels that use few cores, where "
         "there are such, else of all of the type",
         formula="Σ t × (1 − blocks ÷ (rounds × cores)) ÷ Σ t; cores from device_*/info.json or HardwareInfo.jsonl, "
-        "else as many as most types have blocks, of which a cube core counts as two vector cores, else as many as the "
-        "smallest card with such counters has",
+        "else those for which blocks × aicore_time ÷ (t × cube_utilization) is rounds × cores, else as many as most "
+        "types have blocks, of which a cube core counts as two vector cores, else as many as the smallest card with "
+        "such counters has",
         needs="kernels",
     ),
     kind(
@@ -91,6 +92,8 @@ KINDS = (
 )
 
 FEWEST_TYPES = limit("cores", "fewest_types")
+_EXACT = limit("cores", "exact")
+_AGREE = limit("cores", "agree")
 _CUBE = ("AI_CORE", "AI_CUBE", "MIX_AIC")
 _VECTOR = ("AI_VECTOR_CORE", "MIX_AIV")
 _FEWEST = ((_CUBE, limit("cores", "fewest_cube")), (_VECTOR, limit("cores", "fewest_vector")))
@@ -184,7 +187,11 @@ def reduce(rank: Rank) -> CoreUse | None:
     per_signature = [cube if s.core in _CUBE else vector if s.core in _VECTOR else 0 for s in kernels.signatures]
     cores = np.array(per_signature)[kernels.signature]
     told = cube > 0 or vector > 0
-    if not told:
+    counted = 0 if told else _counted_cores(kernels)
+    if counted:
+        of_kind = {**dict.fromkeys(_CUBE, counted), **dict.fromkeys(_VECTOR, 2 * counted)}
+        cores = np.array([of_kind.get(s.core, 0) for s in kernels.signatures])[kernels.signature]
+    elif not told:
         cores = _usual_blocks(kernels)[kernels.signature]
     # what every card with such counters has, this one has too
     least = np.zeros(len(cores), np.int64) if told else _fewest_cores(kernels)[kernels.signature]
@@ -195,7 +202,7 @@ def reduce(rank: Rank) -> CoreUse | None:
     rounds = np.ceil(blocks / np.maximum(of, 1))
     # of cores that are not told, those are unused that most other types use; short kernels mostly start and stop
     long = lasts >= shared_threshold("short_kernel")
-    gains = (of > 0) & (told | (rounds == 1) & long)
+    gains = (of > 0) & (told | ((rounds == 1) | (counted > 0)) & long)
     unused = np.where(gains, 1 - blocks / np.maximum(rounds * of, 1), 0.0)
     idle = lasts * unused
     few = (unused >= shared_threshold("idle_cores")) & long
@@ -244,6 +251,25 @@ def _fewest_cores(kernels: Kernels) -> Ints:
         return np.zeros(len(kernels.signatures), np.int64)
     fewest = {core: int(count) for cores, count in _FEWEST for core in cores}
     return np.array([fewest.get(s.core, 0) for s in kernels.signatures], np.int64)
+
+
+def _counted_cores(kernels: Kernels) -> int:
+    """The card's cube cores by its counters, where they fit one number that cards have and no other; else 0. On c cores
+    b blocks take ⌈b ÷ c⌉ rounds, which have c places each."""
+    weight = kernels.piped[PLACES]
+    if not weight.any() or not _counts_apart(kernels):
+        return 0
+    told = np.flatnonzero(weight)
+    most = np.zeros(len(weight))
+    np.maximum.at(most, kernels.signature, np.nan_to_num(kernels.block))
+    blocks, weight = most[told], weight[told]
+    places = blocks * kernels.pipes[PLACES][told] / weight
+    fits = [
+        count
+        for count in cube_cores()
+        if weight[np.abs(np.ceil(blocks / count) * count - places) <= _EXACT * places].sum() >= _AGREE * weight.sum()
+    ]
+    return fits[0] if len(fits) == 1 else 0
 
 
 def _worst(found: Iterable[_Few | None]) -> _Few | None:

@@ -86,6 +86,8 @@ def _cause_line(cause: Cause, lang: str) -> str:
 
 _LINES = {Role.SEEN_AT: "comparison.seen_line", Role.WITHIN: "comparison.within_line"}
 """How lines are told that are no part of a change."""
+_OPPOSED = "comparison.opposed_line"
+"""How parts are told of which some fall while others rise: a share of all that moved is none of the change."""
 
 
 def change_line(line: Change, title: Text, lang: str) -> str:
@@ -99,8 +101,8 @@ def change_line(line: Change, title: Text, lang: str) -> str:
             name = word(lang, "comparison.seen_name", name=name, what=title)
     before, after = show_apart(line.before, line.after, "us", MEASURED)
     said = word(
-        lang, _LINES.get(line.role, "comparison.part_line"), name=name, before=before, after=after,
-        difference=signed(line.difference, "us"), share=show(line.share, "ratio"),
+        lang, _LINES.get(line.role, _OPPOSED if line.opposed else "comparison.part_line"), name=name, before=before,
+        after=after, difference=signed(line.difference, "us"), share=show(line.share, "ratio"),
     )  # fmt: skip
     if line.calls is not None:
         calls = show_apart(*line.calls, "count")
@@ -297,8 +299,8 @@ def comparison_to_json(comparison: Comparison) -> dict[str, Any]:
             {
                 "role": a.role.value, "part": a.part, "fact": a.fact, "subject": _subject(a.subject),
                 "before": _plain(a.before), "after": _plain(a.after), "change_us": _plain(a.difference),
-                "share": _plain(a.share), "rest": a.rest, "calls": _plain(a.calls), "overlaps": a.overlaps,
-                "inputs": a.inputs,
+                "share": _plain(a.share), "opposed": a.opposed, "rest": a.rest, "calls": _plain(a.calls),
+                "overlaps": a.overlaps, "inputs": a.inputs,
             }
             for a in comparison.accounts
         ],

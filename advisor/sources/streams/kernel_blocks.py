@@ -37,7 +37,10 @@ IN_BLOCKS = "in_blocks"
 """The share of a kernel's time in which cores of either kind worked, among the shares of its units."""
 VECTOR_BLOCKS = "vector_blocks"
 """The vector cores that a fused kernel uses for each of its cube cores, among the shares of its units."""
-SHARES = (*PIPES, IN_BLOCKS, VECTOR_BLOCKS)
+PLACES = "places"
+"""How many places the rounds of a kernel have on the card's cube cores for each of its blocks, among the shares of its
+units: its cores' time is that of a block times the rounds, its utilisation that of all blocks on all cores."""
+SHARES = (*PIPES, IN_BLOCKS, VECTOR_BLOCKS, PLACES)
 """What is told of kernels as a part of their time."""
 MEASURES = ("wait_us", "block_num", "mix_block_num", *PIPES, *CORE_TIMES)
 """Numbers that a kernel may lack."""

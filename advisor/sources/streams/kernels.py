@@ -30,7 +30,16 @@ from advisor.sources.readers import reader
 from advisor.sources.reference import Note, TableRef
 from advisor.sources.streams.alike import of_another_type, with_cores
 from advisor.sources.streams.binaries import type_of_binary
-from advisor.sources.streams.kernel_blocks import CORE_TIMES, IN_BLOCKS, MARK, PIPES, SHARES, VECTOR_BLOCKS, text_frames
+from advisor.sources.streams.kernel_blocks import (
+    CORE_TIMES,
+    IN_BLOCKS,
+    MARK,
+    PIPES,
+    PLACES,
+    SHARES,
+    VECTOR_BLOCKS,
+    text_frames,
+)  # fmt: skip
 from advisor.sources.streams.kernel_cells import UNKNOWN, Block, cells_of, usable_columns, usable_rows
 from advisor.sources.streams.launch_rows import halves, launchers
 from advisor.sources.streams.one_operator import operator_frames
@@ -49,6 +58,7 @@ LARGEST_RATIO = 100.0
 
 UNLIKE_CORES, STARTED_US = limit("core_times", "unlike"), limit("core_times", "started_us")
 RAN_AWAY = limit("core_times", "ran_away")
+_TELLS_CORES = limit("cores", "least_utilisation")
 
 
 @dataclass(frozen=True)
@@ -227,6 +237,10 @@ class _Collector:
             cube, vector = block["block_num"], block["mix_block_num"]
             known = (cube >= 1) & (vector >= 1)
             self._share(VECTOR_BLOCKS, vector / np.where(known, cube, 1.0), known, duration, signature)
+        if CORE_TIMES[0] in block and "cube_utilization" in block:
+            worked, used = block[CORE_TIMES[0]], block["cube_utilization"] * duration
+            known = (worked > 0) & (block["cube_utilization"] >= _TELLS_CORES) & (used > 0)
+            self._share(PLACES, worked / np.where(known, used, 1.0), known, duration, signature)
 
     def _share(self, pipe: str, ratio: Floats, known: Mask, duration: Floats, signature: npt.NDArray[Any]) -> None:
         """Adds what part of each kernel's time a unit was busy, where that is known."""

@@ -108,3 +108,22 @@ def test_one_kernel_that_is_told_by_its_type_and_its_name_is_one_finding(tmp_pat
     about = [each for each in report.findings if "Sort" in each.subject.id and not each.because]
     assert [each.rule for each in about] == ["COMP086"]
     assert "1 block on 48 cores" in about[0].message.en
+
+
+@pytest.mark.parametrize(
+    ("blocks", "core_us", "used", "cores", "idle"),
+    [(64, 65.343, 74.169, 20, 0.2), (16, 100.0, 100 * 16 / 24, 24, 1 / 3), (64, 65.343, 60.0, None, None)],
+)
+def test_counters_of_the_cores_tell_how_many_the_card_has(
+    tmp_path: Path, blocks: int, core_us: float, used: float, cores: int | None, idle: float | None
+) -> None:
+    """A core's time is that of the rounds, the utilisation that of all cores: 64 blocks that had 80 places ran in four
+    rounds on 20 cores. Places that no card can have tell nothing."""
+    us = 70.48 if blocks == 64 else 100.0
+    head = f"{HEAD},aicore_time(us),aiv_time(us),aic_mac_ratio,aiv_vec_ratio,aiv_mte2_ratio,cube_utilization(%)"
+    rows = [f"{n},m_{n},my_matmul,MIX_AIC,{1_000_000 + 400 * n},{us},{blocks},{core_us},{us},0.2,0.1,0.1,{used:.3f}"
+            for n in range(3)]  # fmt: skip
+    (tmp_path / "kernel_details.csv").write_text("\n".join([head, *rows]) + "\n", encoding="utf-8")
+    facts, subject = measure([tmp_path], None, Options(jobs=1)).facts, Subject("operator_type", "my_matmul")
+    assert facts.number("operator_type.core_count", subject) == cores
+    assert facts.number("operator_type.core_idle_share", subject) == (idle and pytest.approx(idle, abs=1e-3))

@@ -24,7 +24,7 @@ def _measured(folder: Path, us: float, blocks: int, worked: float) -> Finding:
 def test_cores_that_rest_for_a_quarter_of_a_long_launch_wait_for_the_last_one(tmp_path):
     """That part is what dealing the work evenly can give, and the first thing to do."""
     finding = _measured(tmp_path, 4000.0, 24, 3000.0)
-    assert "cores that have most to do" in finding.message.en
+    assert "those that have most to do" in finding.message.en
     assert finding.saving is not None and finding.saving.us == pytest.approx(1000.0)
     assert "First deal its work evenly" in finding.remedies[0].action.en
 
