@@ -15,7 +15,6 @@ from advisor.facts.collectives.handovers import Handover, pair_up
 from advisor.facts.collectives.parallelism import Partition, partition
 from advisor.facts.collectives.schedule import Schedule
 from advisor.facts.device.chain import ROUNDING_US, Chain
-from advisor.facts.device.forward import communicator
 from advisor.facts.step.steps import steady, stepped_courses
 from advisor.knowledge.measuring import limit
 
@@ -77,7 +76,7 @@ def build(run: Run) -> Model | None:
     layout = partition(run)
     meetings: dict[tuple[str, str], dict[int, int]] = defaultdict(dict)
     for rank, chain in chains.items():
-        group_of = _groups_by_name(exchanges.get(rank), chain)
+        group_of = _groups_by_name(exchanges.get(rank), chain.step)
         for i, name in enumerate(chain.name):
             if name and kind_of(name) not in POINT_TO_POINT:
                 key = (group_of.get(name, ""), name)
@@ -292,16 +291,11 @@ def _queues(found: Model, makers: Sequence[Mapping[int, int]]) -> list[list[int]
     return sorted(queues)
 
 
-def _groups_by_name(exchanges: Exchanges | None, chain: Chain) -> dict[str, str]:
-    """Operation of the step -> its group: where only some of many are kept, the others are of the group of those that
-    name the same communicator."""
+def _groups_by_name(exchanges: Exchanges | None, step: str) -> dict[str, str]:
     if exchanges is None:
         return {}
-    rows = np.flatnonzero(np.array(exchanges.steps, object)[exchanges.step] == chain.step)
-    told = {exchanges.names[exchanges.name[i]]: exchanges.groups[exchanges.group[i]] for i in rows}
-    named = {(communicator(name), group) for name, group in told.items() if exchanges.scale > 1 and communicator(name)}
-    groups = {number: group for number, group in named if sum(number == other for other, _ in named) == 1}
-    return {**{n: groups[communicator(n)] for n in chain.name if communicator(n) in groups}, **told}
+    rows = np.flatnonzero(np.array(exchanges.steps, object)[exchanges.step] == step)
+    return {exchanges.names[exchanges.name[i]]: exchanges.groups[exchanges.group[i]] for i in rows}
 
 
 def _transit(exchanges: Exchanges | None, step: str) -> dict[str, float]:
@@ -314,7 +308,7 @@ def _transit(exchanges: Exchanges | None, step: str) -> dict[str, float]:
 
 
 def _handovers(chain: Chain, exchanges: Exchanges | None, layout: Partition) -> list[Handover]:
-    group_of = _groups_by_name(exchanges, chain)
+    group_of = _groups_by_name(exchanges, chain.step)
     return [
         Handover(
             i, kind_of(name), chain.origin_ns / 1000 + float(chain.start[i] + chain.busy[i]),

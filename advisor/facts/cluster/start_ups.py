@@ -71,17 +71,16 @@ def _share(facts: FactSet, subject: Subject) -> float | None:
 
 
 def _without_start_up(run: Run, found: Model, facts: FactSet, subject: Subject, share: float) -> dict[int, float]:
-    """Meeting -> how long it moves data without this share of that, microseconds: of all of this kind in these groups,
-    however few of many are kept with their sizes; where sizes are of two classes, of those known to be small."""
+    """Meeting -> how long it moves data without this share of that, microseconds."""
     role, kind_ = (str(facts.value(f"collective.{name}", subject)) for name in ("role", "kind"))
-    classed = facts.number("collective.larger_bytes", subject) is not None
-    small = small_names(run, role, kind_) if classed else set()
-    groups = {joint.group for joint in whole_joints(run, role, kind_)}
+    if facts.number("collective.larger_bytes", subject) is not None:
+        wanted = small_names(run, role, kind_)
+    else:
+        wanted = {(joint.group, name) for joint in whole_joints(run, role, kind_) for name in joint.names}
     shorter = {}
     for number, events in enumerate(found.members):
         rank, place = next(iter(events.items()))
-        group, name = found.group[number], found.chains[rank].name[place]
-        if (group, name) in small if classed else group in groups and found.kinds[number][rank] == kind_:
+        if (found.group[number], found.chains[rank].name[place]) in wanted:
             shorter[number] = found.pure[number] * (1 - min(share, 1.0))
     return shorter
 
