@@ -22,6 +22,7 @@ from advisor.facts.cluster.pipeline.stages import (
     micro_batches,
     most_in_flight,
     reduce_work,
+    room_for_hops,
     stages_in_order,
     stages_of,
 )
@@ -329,7 +330,9 @@ def room_for_evening(run: Run, repaired: Collection[int] = ()) -> float | None:
     targets = [us * even.work / one.given for one, us, even in zip(found, lasts, _even_split(run), strict=True)]
     step = float(np.nanmax(np.nanmean(balance.time, axis=1)))  # later stages may be timed from their first micro-batch
     fitting = _fitting(micro, [stage.work for stage in found], step)
-    least = pipeline_us(targets, fitting, [hops_us(run)[0]] * (len(found) - 1)) + min(one.behind for one in found)
+    hop = hops_us(run)[0]
+    hops = [hop if hop < room_for_hops(run) else 0.0] * (len(found) - 1)  # one that fills the step holds waiting
+    least = pipeline_us(targets, fitting, hops) + min(one.behind for one in found)
     return max(step - least, 0.0)
 
 
