@@ -20,7 +20,8 @@ from advisor.facts.operators.reduction import OperatorRow, Operators
 from advisor.facts.operators.shapes.work import FULL as FLOAT32
 from advisor.facts.operators.types.cases import call_text
 from advisor.facts.operators.types.data_types import DataTypes
-from advisor.facts.operators.types.row import OnAicpu, TypeRow
+from advisor.facts.operators.types.on_aicpu import OnAicpu
+from advisor.facts.operators.types.row import TypeRow
 from advisor.facts.recording.counts import HOST_CORE, executions_of_table
 from advisor.facts.recording.limits import section
 from advisor.facts.recording.sums import aicpu_of, has_evaluation, operators_of, whole_time
