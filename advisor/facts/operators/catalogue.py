@@ -413,6 +413,14 @@ KINDS = (
         needs="operator_types|operators",
     ),
     kind(
+        "operators.handover_us",
+        "us",
+        _BOTH,
+        "duration per step of what sends and receives between two ranks, as pipeline stages do; 0 where a table of "
+        "sums lists other collectives only",
+        needs="operator_types|operators",
+    ),
+    kind(
         "operators.exchange_longest_us",
         "us",
         _BOTH,
