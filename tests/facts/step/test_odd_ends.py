@@ -9,6 +9,7 @@ from step_times import times
 
 from advisor.facts.device.course import Course
 from advisor.facts.step.odd_ends import (
+    behind_warm_up,
     following_nothing,
     moved_ranks,
     without_cut_end,
@@ -112,6 +113,20 @@ def test_a_first_step_whose_pause_comes_again_is_no_warm_up() -> None:
         times([30, 30, 30, 30], [1, 1, 1, 1], [23, 1, 1, 1]),
     ):
         assert without_warm_up(warming).steps == warming.steps[1:]
+
+
+def test_what_warms_up_behind_a_compiling_step_belongs_to_it() -> None:
+    """All ranks but one only wait in the first step; the second, in which every one of them stands still, is no pause
+    of the run either. Without a first that was warm-up, or where a later step is longer as well, it counts."""
+
+    def run(second: float, later: float, first: float = 300.0) -> dict[int, StepTimes]:
+        lengths = [first, second, 30, 30.5, later, 30, 30.2]
+        ranks = {rank: _rows(lengths, [*([first] if rank == 0 else [29.0]), *lengths[1:]]) for rank in range(4)}
+        return {rank: without_warm_up(one) for rank, one in ranks.items()}
+
+    assert {one.steps[0] for one in behind_warm_up(run(90, 30)).values()} == {"2"}
+    for counting in (run(90, 55), run(31, 30), run(90, 30, first=30)):
+        assert behind_warm_up(counting) == counting
 
 
 def _rows(lengths: list[float], computing: list[float]) -> StepTimes:
