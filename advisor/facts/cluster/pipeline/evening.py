@@ -276,8 +276,8 @@ def _even_split(run: Run) -> list[Evened]:
 @computed
 def moved_transfers(run: Run) -> dict[int, float]:
     """Meeting -> microseconds that it takes once the stages' work is even, where it is within a stage: what layers wait
-    for goes with them, and so do the gradients of layers that are known: what a stage holds beside its layers stays, but
-    only gradients that are reduced layer by layer tell how much that is."""
+    for goes with them, and so do the gradients of layers that are known. What a stage holds beside its layers stays,
+    but how much that is only gradients tell that are reduced layer by layer."""
     step, found, layout = model(run), stages_of(run), partition(run)
     if step is None:
         return {}
