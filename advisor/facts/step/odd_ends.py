@@ -214,6 +214,27 @@ def without_open_end(times: dict[int, StepTimes]) -> dict[int, StepTimes]:
     }
 
 
+def without_unwaited_ends(one: StepTimes, framework: str) -> StepTimes:
+    """Without a first or last window on the host that computes as much as the others, which all stand still alike, and
+    does not: the profiler tells idle time between kernels, none before the first of all or behind the last."""
+    ends, idle, computing = section("odd_ends"), one.phases.get("idle"), one.phases.get("computing")
+    if idle is None or computing is None or not is_host_window(one, framework):
+        return one
+    off, left = section("start_gap")["telling_share"], np.ones(len(one.steps), bool)
+    for place in (0, -1):
+        others = left.copy()
+        others[place] = False
+        if others.sum() < ends["steps"] - 1:
+            break
+        least, most = (1 - off) * computing[others].min(), (1 + off) * computing[others].max()
+        apart = max(
+            ends["apart_share"] * float(np.median(one.time[others])), ends["apart_factor"] * float(np.ptp(idle[others]))
+        )
+        left[place] = not (least <= computing[place] <= most and idle[others].min() - idle[place] > apart)
+    gone = tuple(step for step, stays in zip(one.steps, left, strict=True) if not stays)
+    return one.without(gone, "incomplete: the wait around it was not recorded") if gone else one
+
+
 def _ends_as_others(one: StepTimes) -> bool:
     """Whether the last step lies among the others, in length and in what it computes; not known without that."""
     computing = one.phases.get("computing")

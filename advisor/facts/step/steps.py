@@ -32,6 +32,7 @@ from advisor.facts.step.odd_ends import (
     without_open_end,
     without_ramp,
     without_short_start,
+    without_unwaited_ends,
     without_warm_up,
 )
 from advisor.facts.step.start_gap import own_waits, settle, without_unknown_wait
@@ -70,6 +71,7 @@ def steady(run: Run) -> dict[int, StepTimes]:
     times = met_again(behind_warm_up(times))
     times = following_nothing(times)
     ended = on_all({rank: without_cut_end(t) for rank, t in without_open_end(times).items()})
+    ended = on_all({rank: without_unwaited_ends(t, frameworks.get(rank, "unknown")) for rank, t in ended.items()})
     moved = moved_ranks(ended)
     ended = {
         rank: t if rank in moved else without_drain(t, courses.get(rank), frameworks.get(rank, "unknown"))

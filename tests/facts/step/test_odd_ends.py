@@ -17,6 +17,7 @@ from advisor.facts.step.odd_ends import (
     without_drain,
     without_open_end,
     without_short_start,
+    without_unwaited_ends,
     without_warm_up,
 )
 from advisor.facts.step.times import StepTimes
@@ -127,6 +128,28 @@ def test_what_warms_up_behind_a_compiling_step_belongs_to_it() -> None:
     assert {one.steps[0] for one in behind_warm_up(run(90, 30)).values()} == {"2"}
     for counting in (run(90, 55), run(31, 30), run(90, 30, first=30)):
         assert behind_warm_up(counting) == counting
+
+
+def test_a_window_without_the_wait_that_all_others_have_is_no_whole_step() -> None:
+    """The profiler tells idle time between kernels: none before the first of all, none behind the last. Where others
+    wait differently, or it computes less, or the rows are no windows on the host, it stays."""
+
+    def waits(*idle: float, computing: float = 20.0) -> StepTimes:
+        work = np.array([computing, *[20.0] * (len(idle) - 1)])
+        phases = {"computing": work, "idle": np.array(idle)}
+        return StepTimes(tuple("01234567"[: len(idle)]), work + idle, phases, "steps")
+
+    assert without_unwaited_ends(waits(0.5, 9.0, 9.2, 8.9), "mindspore").steps == tuple("123")
+    assert without_unwaited_ends(waits(9.1, 9.0, 9.2, 0.2), "mindspore").steps == tuple("012")
+    assert without_unwaited_ends(waits(9.1, 9.0, 0.2), "mindspore").steps == tuple("01")
+    for whole in (
+        waits(0.5, 9.0, 4.0, 8.9),
+        waits(0.5, 9.0, 9.2, 8.9, computing=9.0),
+        waits(0.5, 9.0),
+        waits(1, 2, 2.1),
+    ):
+        assert without_unwaited_ends(whole, "mindspore") == whole
+    assert without_unwaited_ends(waits(0.5, 9.0, 9.2, 8.9), "pytorch").steps == tuple("0123")
 
 
 def _rows(lengths: list[float], computing: list[float]) -> StepTimes:
