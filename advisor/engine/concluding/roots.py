@@ -70,14 +70,25 @@ def merge(
             key = (finding.verdict, "rank", gathered[key])
             leading |= {(finding.rule, key)} if whole else set()
         groups.setdefault(key, []).append(finding)
-    for key in [key for key, group in groups.items() if {f.rule for f in group} <= set(disjoint)]:
-        for finding in groups.pop(key):
+    for key, group in list(groups.items()):
+        for finding in _apart(group, disjoint):
+            group.remove(finding)
             groups.setdefault((*key, finding.rule), []).append(finding)
+    groups = {key: group for key, group in groups.items() if group}
     merged = [
         with_others_owned(_merged(group, general, {rule for rule, of in leading if of == key}), group, owned)
         for key, group in groups.items()
     ]
     return gathered_in_one(merged, together, stages)
+
+
+def _apart(group: Sequence[Finding], disjoint: Collection[str]) -> list[Finding]:
+    """Those of disjoint rules, each of which stands alone. Another rule beside them counts some of the same again: it
+    belongs to the one that saves most."""
+    own = [f for f in group if f.rule in disjoint]
+    saving = [f for f in own if f.saving]
+    most = max(saving, key=lambda f: f.weight_us, default=None) if len(own) < len(group) else None
+    return [f for f in own if f is not most]
 
 
 def _removes(finding: Finding) -> str:

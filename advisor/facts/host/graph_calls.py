@@ -19,6 +19,7 @@ _BESIDE = re.compile(r"^Dataset::(?!Pipeline::|IteratorConsumer::)|ProfilerStep|
 
 def own_code_us(trace: Trace, start: np.ndarray, end: np.ndarray, step: np.ndarray, steps: int) -> Floats | None:
     """Microseconds of each step's idle stretches in which the loop was in no call; None without calls of a graph.
+    NaN of the last step: the loop goes on behind its last kernel, and no kernel follows that would show for how long.
 
     PyNative and torch launch operators one by one, in calls too short to be kept: there silence shows nothing.
     """
@@ -31,4 +32,7 @@ def own_code_us(trace: Trace, start: np.ndarray, end: np.ndarray, step: np.ndarr
         return None
     inside = (start >= known[0][0]) & (end <= known[1][-1])  # before the first call and after the last nobody knows
     silent = (end - start) - covered_in(known, start, end)
-    return sums(step[inside], silent[inside] / 1000, steps)
+    told = sums(step[inside], silent[inside] / 1000, steps)
+    if steps > 1:
+        told[-1] = np.nan
+    return told

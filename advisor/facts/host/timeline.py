@@ -465,10 +465,10 @@ def measure(run: Run, facts: FactSet) -> Iterator[Fact]:
                 row["timeline.loader_idle_share"] = row["timeline.loader_idle_us"] / window
         if idle.loader_within_us is not None:
             row["timeline.loader_within_us"] = per.per_step(idle.loader_within_us)
-        if idle.own_us is not None:
-            row["timeline.own_code_us"] = per.per_step(idle.own_us)
-            if window > 0:
-                row["timeline.own_code_share"] = row["timeline.own_code_us"] / window
+        told = per.chosen.astype(bool) & np.isfinite(np.nan if idle.own_us is None else idle.own_us)
+        if idle.own_us is not None and told.any() and window > 0:
+            share = float(idle.own_us[told].sum() / idle.window_us[told].sum())
+            row["timeline.own_code_us"], row["timeline.own_code_share"] = share * window, share
         if idle.synchronised_us is not None:
             row["timeline.synchronised_us"] = per.per_step(idle.synchronised_us)
             if window > 0:

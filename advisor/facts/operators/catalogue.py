@@ -413,6 +413,14 @@ KINDS = (
         needs="operator_types|operators",
     ),
     kind(
+        "operators.handover_us",
+        "us",
+        _BOTH,
+        "duration per step of what sends and receives between two ranks, as pipeline stages do; 0 where a table of "
+        "sums lists other collectives only",
+        needs="operator_types|operators",
+    ),
+    kind(
         "operators.exchange_longest_us",
         "us",
         _BOTH,
@@ -475,11 +483,11 @@ KINDS = (
         "operators.update_small_count",
         "count",
         _BOTH,
-        "update kernels per step that are shorter than a launch and move their bytes at a small part of the card's "
-        "memory bandwidth: their time does not depend on their size",
-        formula="time < that of a launch, bytes of inputs and outputs ÷ bandwidth < kernels.memory_crawl of the time "
-        "(knowledge_base/measuring.yaml)",
-        needs="kernels",
+        "update kernels per step that are shorter than a launch and move their bytes slower than streaming kernels "
+        "do: most of their time does not depend on their size",
+        formula="time < that of a launch, bytes of inputs and outputs ÷ bandwidth < kernels.memory_reach of the time "
+        "(knowledge_base/measuring.yaml); where outputs are not told, as many as of inputs",
+        needs="kernels|operators",
     ),
     kind(
         "operators.gradient_sum_count",
@@ -497,14 +505,14 @@ KINDS = (
         "time per step in which they run and nothing else computes",
         needs="kernels",
     ),
-    kind("operators.update_small_us", "us", _BOTH, "their time per step", needs="kernels"),
+    kind("operators.update_small_us", "us", _BOTH, "their time per step", needs="kernels|operators"),
     kind(
         "operators.update_moving_us",
         "us",
         _BOTH,
         "time per step that their bytes need at the card's memory bandwidth",
         formula="Σ bytes of inputs and outputs ÷ the bandwidth in knowledge_base/cards.yaml",
-        needs="kernels",
+        needs="kernels|operators",
     ),
     kind("operators.update_fused", "bool", "run", "one kernel does a whole update (ApplyAdamW, …)", needs=_NEEDS),
     kind("operators.update_types", "text", "run", "types of the update's kernels", needs=_NEEDS),

@@ -10,6 +10,7 @@ from collections.abc import Iterator, Mapping
 import numpy as np
 
 from advisor.facts.base import FactSet, Family, Run, fact
+from advisor.facts.collectives.exchanges import POINT_TO_POINT, kind_of
 from advisor.facts.operators.across import measure_across, measure_waits_inside
 from advisor.facts.operators.catalogue import KINDS
 from advisor.facts.operators.coverage import Scale, in_these_steps, scale_of
@@ -219,8 +220,11 @@ def _is_any_softmax(name: str) -> bool:
 
 
 def _exchanges(o: Operators, per: Scale) -> Iterator[tuple[str, float]]:
-    """The type of collective that takes longest, and its longest call, where these are sums of the whole recording."""
-    told = ((per.per_step(row.total_us), row) for row in o.types.values() if row.communication)
+    """What hands over from rank to rank, the type of collective that takes longest, and its longest call, where these
+    are sums of the whole recording."""
+    told = [(per.per_step(row.total_us), row) for row in o.types.values() if row.communication]
+    handed = sum(us for us, row in told if kind_of(row.type) in POINT_TO_POINT)
+    yield "operators.handover_us", handed if told else np.nan
     us, row = max((each for each in told if each[0] > 0), key=lambda each: each[0], default=(float("nan"), None))
     yield "operators.exchange_us", us
     if row is not None and row.longest_us and not o.averaged and us == float(row.total_us.sum()):

@@ -15,16 +15,28 @@ import numpy as np
 from advisor.basics.units import show
 from advisor.facts.device.kernel_time import is_communication
 from advisor.facts.operators.gates import is_counted
-from advisor.facts.operators.kinds import AICPU_CORES, dtypes, is_conversion, is_cube, is_fetch, is_fused_update
+from advisor.facts.operators.kinds import (
+    AICPU_CORES,
+    dtypes,
+    is_conversion,
+    is_cube,
+    is_fetch,
+    is_fused_update,
+    moved_bytes,
+)
 from advisor.facts.operators.patterns import MOST, SmallRuns
 from advisor.facts.operators.reduction import OperatorRow, Operators
 from advisor.facts.operators.shapes.work import FULL as FLOAT32
+from advisor.facts.operators.shapes.work import LAUNCH_US, REACH
 from advisor.facts.operators.types.cases import call_text
 from advisor.facts.operators.types.data_types import DataTypes
-from advisor.facts.operators.types.row import OnAicpu, TypeRow
+from advisor.facts.operators.types.on_aicpu import OnAicpu
+from advisor.facts.operators.types.row import TypeRow
+from advisor.facts.operators.updates import SmallUpdates
 from advisor.facts.recording.counts import HOST_CORE, executions_of_table
 from advisor.facts.recording.limits import section
 from advisor.facts.recording.sums import aicpu_of, has_evaluation, operators_of, whole_time
+from advisor.knowledge.cards import bandwidth
 from advisor.sources.base import Rank
 from advisor.sources.streams.kernels import Signature, operator_name
 
@@ -90,8 +102,26 @@ def from_statistics(rank: Rank) -> Operators | None:
         ("0",), dict(_most(types)), _operators(rank), (), np.array([compute]), unknown, unknown, update_us, updates,
         unknown, SmallRuns(unknown, unknown, unknown, "", 0), bool(fused), ", ".join(row.type for row in fused[:3]),
         (rank.source(table, "type", "total_us"),), has_shapes=False, averaged=averaged,
-        executions=0 if averaged or executions == 1 else executions,
+        executions=0 if averaged or executions == 1 else executions, small_update=_small_updates(rank),
     )  # fmt: skip
+
+
+def _small_updates(rank: Rank) -> SmallUpdates | None:
+    """As of kernels (`small_updates`), of operators one by one, whose outputs are not told: an update writes no more
+    than it reads."""
+    frame = _device_rows(rank, "operators") if rank.has("operators") else None
+    if frame is None or "input_dtypes" not in frame:
+        return None
+    update = frame[[isinstance(kind, str) and is_fused_update(kind) for kind in frame["type"]]]
+    reads = [
+        moved_bytes(Signature("", "", "", _told(shapes), _told(kinds), "", "", ""))
+        for shapes, kinds in zip(update["input_shapes"], update["input_dtypes"], strict=True)
+    ]
+    need = 2e6 * np.array(reads, float) / bandwidth(str(rank.info.get("npu") or ""))
+    calls = update["count"].fillna(1.0).to_numpy(float)
+    each = update["total_us"].to_numpy(float) / calls
+    small = (need > 0) & (each < LAUNCH_US) & (need < REACH * each)
+    return SmallUpdates(*(np.array([values[small].sum()]) for values in (calls, calls * each, calls * need)))
 
 
 def _most(types: dict[str, TypeRow]) -> Iterator[tuple[str, TypeRow]]:

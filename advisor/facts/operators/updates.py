@@ -24,9 +24,8 @@ from advisor.facts.operators.kinds import (
     moved_bytes,
     shapes,
 )
-from advisor.facts.operators.shapes.work import FULL, LAUNCH_US
+from advisor.facts.operators.shapes.work import FULL, LAUNCH_US, REACH
 from advisor.facts.recording.steady import find_repetition
-from advisor.knowledge.measuring import limit
 from advisor.sources.streams.kernels import Kernels, Signature
 
 _BACKWARD = re.compile(r"Grad(V\d+|D|WithBN)?$|Backprop|Backward", re.IGNORECASE)
@@ -37,10 +36,6 @@ _ELEMENTWISE = re.compile(
     r"Neg|Reciprocal|Maximum|Minimum|Assign(Add|Sub)?|Cast|ZerosLike|Fill|TensorMove)(V\d+)?$",
     re.IGNORECASE,
 )
-
-
-CRAWL = limit("kernels", "memory_crawl")
-"""Part of a card's memory bandwidth under which a short kernel's bytes say nothing about its time."""
 
 
 @dataclass(frozen=True)
@@ -126,15 +121,15 @@ def _narrows(signature: Signature) -> bool:
 
 
 def small_updates(timeline: Timeline, update: Mask, carries: float) -> SmallUpdates:
-    """Of the update's kernels those that are shorter than a launch and move their bytes at a small part of the memory's
-    bandwidth `carries`, bytes per second. Where shapes or types of data are not told nobody knows what they move: they
-    do not count."""
+    """Of the update's kernels those that are shorter than a launch and move their bytes slower than streaming kernels
+    do, where the memory carries so many bytes per second. Where shapes or types of data are not told nobody knows what
+    they move: they do not count."""
     kernels, steps = timeline.kernels, len(timeline.windows.names)
     told = {s: moved_bytes(kernels.signatures[s]) for s in np.unique(kernels.signature[update]).tolist()}
     needs = np.zeros(len(kernels.signatures))
     needs[list(told)] = [1e6 * moved / carries for moved in told.values()]
     need = needs[kernels.signature]
-    small = update & (need > 0) & (kernels.duration < LAUNCH_US) & (need < CRAWL * kernels.duration)
+    small = update & (need > 0) & (kernels.duration < LAUNCH_US) & (need < REACH * kernels.duration)
     of = timeline.windows.of[small]
     return SmallUpdates(sums(of, None, steps), sums(of, kernels.duration[small], steps), sums(of, need[small], steps))
 

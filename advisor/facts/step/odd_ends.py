@@ -50,14 +50,15 @@ def _comes_again(times: StepTimes) -> bool:
     return bool(again and longest[0] >= (1 - ends["again"]) * sum(values[0] for values in standing))
 
 
-def without_ramp(times: dict[int, StepTimes]) -> dict[int, StepTimes]:
+def without_ramp(times: dict[int, StepTimes], fewest: int = 2) -> dict[int, StepTimes]:
     """Without a few first steps that are longer than all the others, which are alike, by what most ranks do themselves:
-    clocks and caches warm up everywhere, and where one rank is slow its peers only wait."""
+    clocks and caches warm up everywhere, and where one rank is slow its peers only wait. `fewest` steps at least: a
+    single one may have had a pause."""
     ends = section("odd_ends")
 
     def longer(one: StepTimes) -> int:
         own = one.time - np.nan_to_num(one.phases.get("exposed", np.zeros(len(one.time))))
-        for count in range(min(int(ends["most"]), len(one.steps) // int(ends["steps"])), 1, -1):
+        for count in range(min(int(ends["most"]), len(one.steps) // int(ends["steps"])), fewest - 1, -1):
             first, rest = own[:count], own[count:]
             apart = float(first.min() - rest.max())
             if apart > max(ends["apart_share"] * float(np.median(rest)), ends["apart_factor"] * float(np.ptp(rest))):
@@ -65,6 +66,16 @@ def without_ramp(times: dict[int, StepTimes]) -> dict[int, StepTimes]:
         return 0
 
     return _on_most(times, {rank: longer(one) for rank, one in times.items()}, "warm-up")
+
+
+def behind_warm_up(times: dict[int, StepTimes]) -> dict[int, StepTimes]:
+    """Without what goes on with a warm-up behind its first step, in which all ranks but the last one only wait: memory
+    is allocated, queues fill."""
+    return without_ramp(times, fewest=1) if _has_warmed(times) else times
+
+
+def _has_warmed(times: Mapping[int, StepTimes]) -> bool:
+    return any(reason == "warm-up" for t in times.values() for _, reason, _ in t.excluded)
 
 
 def without_short_start(times: dict[int, StepTimes], frameworks: Mapping[int, str]) -> dict[int, StepTimes]:
@@ -203,6 +214,27 @@ def without_open_end(times: dict[int, StepTimes]) -> dict[int, StepTimes]:
     }
 
 
+def without_unwaited_ends(one: StepTimes, framework: str) -> StepTimes:
+    """Without a first or last window on the host that computes as much as the others, which all stand still alike, and
+    does not: the profiler tells idle time between kernels, none before the first of all or behind the last."""
+    ends, idle, computing = section("odd_ends"), one.phases.get("idle"), one.phases.get("computing")
+    if idle is None or computing is None or not is_host_window(one, framework):
+        return one
+    off, left = section("start_gap")["telling_share"], np.ones(len(one.steps), bool)
+    for place in (0, -1):
+        others = left.copy()
+        others[place] = False
+        if others.sum() < ends["steps"] - 1:
+            break
+        least, most = (1 - off) * computing[others].min(), (1 + off) * computing[others].max()
+        apart = max(
+            ends["apart_share"] * float(np.median(one.time[others])), ends["apart_factor"] * float(np.ptp(idle[others]))
+        )
+        left[place] = not (least <= computing[place] <= most and idle[others].min() - idle[place] > apart)
+    gone = tuple(step for step, stays in zip(one.steps, left, strict=True) if not stays)
+    return one.without(gone, "incomplete: the wait around it was not recorded") if gone else one
+
+
 def _ends_as_others(one: StepTimes) -> bool:
     """Whether the last step lies among the others, in length and in what it computes; not known without that."""
     computing = one.phases.get("computing")
@@ -238,9 +270,8 @@ def met_again(times: dict[int, StepTimes]) -> dict[int, StepTimes]:
     """The step behind a warm-up that ended at different times: the ranks that were ready first wait in it for the
     others, which is a part of the warm-up. What it is longer than on the last of them is taken off its exposed
     communication; where that is less, the step is left out."""
-    warmed = any(reason == "warm-up" for t in times.values() for _, reason, _ in t.excluded)
     shared = {t.steps for t in times.values()}
-    if not warmed or len(times) < 2 or len(shared) != 1 or len(next(iter(shared))) < 2:
+    if not _has_warmed(times) or len(times) < 2 or len(shared) != 1 or len(next(iter(shared))) < 2:
         return times
     lengths = np.array([t.time for t in times.values()])
     apart = lengths.max(axis=0) > section("contradiction")["one_job_factor"] * lengths.min(axis=0)

@@ -21,6 +21,7 @@ from advisor.facts.recording.kinds.kind import framework_of, recording_of
 from advisor.facts.step.evaluation import without_evaluation
 from advisor.facts.step.from_kernels import KERNEL_STEPS
 from advisor.facts.step.odd_ends import (
+    behind_warm_up,
     following_nothing,
     met_again,
     moved_ranks,
@@ -31,6 +32,7 @@ from advisor.facts.step.odd_ends import (
     without_open_end,
     without_ramp,
     without_short_start,
+    without_unwaited_ends,
     without_warm_up,
 )
 from advisor.facts.step.start_gap import own_waits, settle, without_unknown_wait
@@ -66,9 +68,10 @@ def steady(run: Run) -> dict[int, StepTimes]:
     times = on_all({rank: without_cut_start(t, courses.get(rank)) for rank, t in times.items()})
     serves = recording_of(run).kind == "inference"
     times = on_all({rank: without_warm_up(t, serves=serves) for rank, t in without_ramp(times).items()})
-    times = met_again(times)
+    times = met_again(behind_warm_up(times))
     times = following_nothing(times)
     ended = on_all({rank: without_cut_end(t) for rank, t in without_open_end(times).items()})
+    ended = on_all({rank: without_unwaited_ends(t, frameworks.get(rank, "unknown")) for rank, t in ended.items()})
     moved = moved_ranks(ended)
     ended = {
         rank: t if rank in moved else without_drain(t, courses.get(rank), frameworks.get(rank, "unknown"))

@@ -225,3 +225,15 @@ def test_more_work_and_a_slow_card_on_one_rank_are_two_findings():
     assert {f.rule: (f.saving and f.saving.us, f.subject.ranks) for f in merged} == {
         "WORK": (11.0, (2, 5)), "CARD": (14.0, (2,)),
     }  # fmt: skip
+
+
+def test_who_counts_the_same_again_joins_the_part_that_saves_most_and_no_other():
+    """Chains that share no kernel are told one by one, each with its own saving, also beside a rule that counts the
+    kernels of all of them."""
+    rotary, norm, copies = (
+        finding(rule, "v", saving=us) for rule, us in (("ROTARY", 30.0), ("NORM", 20.0), ("C", 90.0))
+    )
+    copies = replace(copies, saving=None, at_stake=copies.saving)
+    merged = merge([finding("SMALL", "v", saving=25.0), copies, norm, rotary], disjoint=("ROTARY", "NORM", "C"))
+    told = {f.rule: f.saving and f.saving.us for f in merged}
+    assert told == {"ROTARY": 30.0, "NORM": 20.0, "C": None}

@@ -120,3 +120,14 @@ def test_a_bubble_is_not_guessed_where_one_rank_lost_its_column(tmp_path):
     told = measure([tmp_path / "run"], None, Options(jobs=1)).facts.value(*bubble)
     table.write_text(table.read_text().replace("receive_alone_time", "alone", 1))
     assert measure([tmp_path / "run"], None, Options(jobs=1)).facts.value(*bubble) == pytest.approx(told, rel=0.02)
+
+
+def test_uneven_stages_of_older_runs_whose_hand_overs_hold_waiting(tmp_path):
+    """What a hand-over lasts tells nothing of its transfer where so many of them do not fit into the step: the stage
+    that has too much to do is named all the same, with what even stages gain."""
+    scenario = replace(PIPELINE, data=2, pipeline=2, layers=4, micro_batches=8, steps=6)
+    scenario = replace(scenario, faults=(Fault("stage_imbalance", 1, 0.5),))
+    even = replace(scenario, layers=5, faults=())
+    found = roots(scenario, tmp_path)
+    assert [f[:2] for f in found] == [("stage-imbalance", "1")]
+    assert found[0][2] == pytest.approx(simulate(scenario).step_us - simulate(even).step_us, rel=0.25)

@@ -299,6 +299,18 @@ def test_layers_that_move_take_their_gradients_along(tmp_path):
     assert found["CLUS060"].saving.us == pytest.approx(gained, rel=0.08)
 
 
+def test_a_stage_that_gives_layers_reduces_fewer_gradients(tmp_path):
+    """Also where all of them are reduced in one collective behind the backward pass: what even stages gain at most is
+    no less than they do."""
+    uneven = Scenario(
+        data=2, pipeline=2, layers=3, steps=4, micro_batches=4, kernel_us=300.0, gradient_mb_per_layer=120.0, buckets=1,
+        reduced_behind=True, seed=5, faults=(Fault("stage_imbalance", 0, 0.5),),
+    )  # fmt: skip
+    run, found = judged(uneven, tmp_path)
+    gained = run.step_us - simulate(replace(uneven, layers=4, faults=())).step_us
+    assert found["CLUS060"].saving.us == pytest.approx(gained, rel=0.2)
+
+
 def test_a_lone_stage_needs_the_bubble_of_all_stages_that_its_job_has(tmp_path):
     """One forward, one backward at a time hides how many stages follow, but groups and the size of the job tell."""
     scenario = replace(

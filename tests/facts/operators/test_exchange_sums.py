@@ -6,7 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from advisor.pipeline import Options, advise
+from advisor.model import RUN
+from advisor.pipeline import Options, advise, measure
 from advisor.ruleset.files.loader import load_rules
 
 HEADING = "Device_id,OP Type,Core Type,Count,Total Time(us),Min Time(us),Avg Time(us),Max Time(us),Ratio(%)"
@@ -89,3 +90,13 @@ def test_what_calls_take_beyond_the_shortest_of_their_row_is_named(tmp_path: Pat
     assert facts["operators.fused_exchange_least_us"] == pytest.approx(1000 * shortest_us + 2000 * 120)
     found = next(f for f in report.findings if f.rule == "COMM015")
     assert ("for the rest a rank waits" in found.message.en) == ("其余时间在等待其他rank" in found.message.zh) == told
+
+
+@pytest.mark.parametrize(("kind", "handed"), [("hcom_allReduce_", 0.0), ("hcom_receive_", 30_000.0), ("Add", None)])
+def test_sums_tell_whether_anybody_sends_or_receives(tmp_path: Path, kind: str, handed: float | None):
+    """Stages of a pipeline would; sums without any collective tell nothing of it."""
+    core = "AI_VECTOR_CORE" if kind == "Add" else "HCCL"
+    rows = [f"0,{kind},{core},20,30000,1500,1500,1500,50", "0,MatMulV2,AI_CORE,20,30000,1500,1500,1500,50"]
+    (tmp_path / "op_statistic.csv").write_text("\n".join([HEADING, *rows]) + "\n", encoding="utf-8")
+    facts = measure([tmp_path], ["operators.handover_us"], Options(jobs=1)).facts
+    assert facts.value("operators.handover_us", RUN) == handed

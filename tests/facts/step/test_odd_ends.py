@@ -9,6 +9,7 @@ from step_times import times
 
 from advisor.facts.device.course import Course
 from advisor.facts.step.odd_ends import (
+    behind_warm_up,
     following_nothing,
     moved_ranks,
     without_cut_end,
@@ -16,6 +17,7 @@ from advisor.facts.step.odd_ends import (
     without_drain,
     without_open_end,
     without_short_start,
+    without_unwaited_ends,
     without_warm_up,
 )
 from advisor.facts.step.times import StepTimes
@@ -112,6 +114,42 @@ def test_a_first_step_whose_pause_comes_again_is_no_warm_up() -> None:
         times([30, 30, 30, 30], [1, 1, 1, 1], [23, 1, 1, 1]),
     ):
         assert without_warm_up(warming).steps == warming.steps[1:]
+
+
+def test_what_warms_up_behind_a_compiling_step_belongs_to_it() -> None:
+    """All ranks but one only wait in the first step; the second, in which every one of them stands still, is no pause
+    of the run either. Without a first that was warm-up, or where a later step is longer as well, it counts."""
+
+    def run(second: float, later: float, first: float = 300.0) -> dict[int, StepTimes]:
+        lengths = [first, second, 30, 30.5, later, 30, 30.2]
+        ranks = {rank: _rows(lengths, [*([first] if rank == 0 else [29.0]), *lengths[1:]]) for rank in range(4)}
+        return {rank: without_warm_up(one) for rank, one in ranks.items()}
+
+    assert {one.steps[0] for one in behind_warm_up(run(90, 30)).values()} == {"2"}
+    for counting in (run(90, 55), run(31, 30), run(90, 30, first=30)):
+        assert behind_warm_up(counting) == counting
+
+
+def test_a_window_without_the_wait_that_all_others_have_is_no_whole_step() -> None:
+    """The profiler tells idle time between kernels: none before the first of all, none behind the last. Where others
+    wait differently, or it computes less, or the rows are no windows on the host, it stays."""
+
+    def waits(*idle: float, computing: float = 20.0) -> StepTimes:
+        work = np.array([computing, *[20.0] * (len(idle) - 1)])
+        phases = {"computing": work, "idle": np.array(idle)}
+        return StepTimes(tuple("01234567"[: len(idle)]), work + idle, phases, "steps")
+
+    assert without_unwaited_ends(waits(0.5, 9.0, 9.2, 8.9), "mindspore").steps == tuple("123")
+    assert without_unwaited_ends(waits(9.1, 9.0, 9.2, 0.2), "mindspore").steps == tuple("012")
+    assert without_unwaited_ends(waits(9.1, 9.0, 0.2), "mindspore").steps == tuple("01")
+    for whole in (
+        waits(0.5, 9.0, 4.0, 8.9),
+        waits(0.5, 9.0, 9.2, 8.9, computing=9.0),
+        waits(0.5, 9.0),
+        waits(1, 2, 2.1),
+    ):
+        assert without_unwaited_ends(whole, "mindspore") == whole
+    assert without_unwaited_ends(waits(0.5, 9.0, 9.2, 8.9), "pytorch").steps == tuple("0123")
 
 
 def _rows(lengths: list[float], computing: list[float]) -> StepTimes:

@@ -84,3 +84,5 @@ def test_idle_time_in_no_call_is_the_loops_own_code() -> None:
     found = own_code_us(trace(*events), *gap, 1)
     assert found is not None and found[0] == pytest.approx(6.0)
     assert own_code_us(trace(("aten::mul", 0, 5_000)), *gap, 1) is None
+    last = own_code_us(trace(*events), *gap, 2)
+    assert last is not None and np.isnan(last[1]), "no kernel shows for how long the loop goes on behind the last step"

@@ -22,6 +22,7 @@ from advisor.facts.cluster.pipeline.stages import (
     micro_batches,
     most_in_flight,
     reduce_work,
+    room_for_hops,
     stages_in_order,
     stages_of,
 )
@@ -84,7 +85,7 @@ KINDS = (
     kind("stage.saving_us", "us", "stage", "what the step gains where all stages have the mean of the work, or come as "
          "near to it as whole layers can",
          formula="replay of the step with every stage at that work, the transfers that layers wait for with it, and "
-                 "gradients longer by the layers that a stage takes on; no more than step − (the schedule's own length "
+                 "gradients with them where layers are known; no more than step − (the schedule's own length "
                  "with such stages and each micro-batch's way between them + the least exposed transfer of gradients "
                  "and weights of a stage); without kernels, or where a rank of a stage is "
                  "absent, the schedule now against balanced; where m is unknown "
@@ -275,8 +276,8 @@ def _even_split(run: Run) -> list[Evened]:
 @computed
 def moved_transfers(run: Run) -> dict[int, float]:
     """Meeting -> microseconds that it takes once the stages' work is even, where it is within a stage: what layers wait
-    for goes with them. Of layers that a stage takes on the gradients are reduced there as well; what a stage that gives
-    layers saves of these is known only where gradients are reduced layer by layer."""
+    for goes with them, and so do the gradients of layers that are known. What a stage holds beside its layers stays,
+    but how much that is only gradients tell that are reduced layer by layer."""
     step, found, layout = model(run), stages_of(run), partition(run)
     if step is None:
         return {}
@@ -291,7 +292,7 @@ def moved_transfers(run: Run) -> dict[int, float]:
         purpose = layout.purpose(next(iter(step.kinds[meeting].values())), step.group[meeting])
         if purpose == "data":
             reduced[stage].append(meeting)
-        if purpose in OF_LAYERS or (stage in told and growth[stage] > 1):
+        if purpose in OF_LAYERS or stage in told:
             moved[meeting] = step.pure[meeting] * growth[stage]
     return moved | _moved_gradients(run, reduced)
 
@@ -329,7 +330,9 @@ def room_for_evening(run: Run, repaired: Collection[int] = ()) -> float | None:
     targets = [us * even.work / one.given for one, us, even in zip(found, lasts, _even_split(run), strict=True)]
     step = float(np.nanmax(np.nanmean(balance.time, axis=1)))  # later stages may be timed from their first micro-batch
     fitting = _fitting(micro, [stage.work for stage in found], step)
-    least = pipeline_us(targets, fitting, [hops_us(run)[0]] * (len(found) - 1)) + min(one.behind for one in found)
+    hop = hops_us(run)[0]
+    hops = [hop if hop < room_for_hops(run) else 0.0] * (len(found) - 1)  # one that fills the step holds waiting
+    least = pipeline_us(targets, fitting, hops) + min(one.behind for one in found)
     return max(step - least, 0.0)
 
 

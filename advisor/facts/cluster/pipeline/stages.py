@@ -16,9 +16,10 @@ from advisor.facts.collectives.exchanges import EXCHANGES, POINT_TO_POINT, Excha
 from advisor.facts.collectives.exposure import exposures, step_names
 from advisor.facts.collectives.inherent import link_rates
 from advisor.facts.collectives.parallelism import partition
-from advisor.facts.collectives.schedule import in_flight, most_under_way
+from advisor.facts.collectives.schedule import in_flight, most_under_way, pipeline_us
 from advisor.facts.device.course import COURSE, Course
 from advisor.facts.operators.attention import backward_attentions
+from advisor.facts.step.steps import steady
 from advisor.knowledge.measuring import limit
 from advisor.model import Source
 from advisor.sources.base import Rank
@@ -238,9 +239,11 @@ def stages_in_order(run: Run) -> int | None:
     return most or None
 
 
+@computed
 def hops_us(run: Run) -> tuple[float, float]:
     """(what one transfer between stages takes, what its bytes need of it at the speed that the links reach),
-    microseconds: medians of sends and exchanges."""
+    microseconds: medians of sends and exchanges, no more than a way through all stages and back leaves room for in the
+    step: what is longer holds waiting for the other side."""
     times, least, rates = [], [], link_rates(run)
     for ex in run.each(EXCHANGES).values():
         moving = np.isin(ex.kinds(), ("send", "batchsendrecv")) & (ex.transit_us > 0)
@@ -249,7 +252,23 @@ def hops_us(run: Run) -> tuple[float, float]:
             speed = np.array([rates.get(name, np.nan) for name in ex.transport])[moving] if ex.transport else np.nan
             needed = np.fmin(ex.size_bytes[moving] / speed * 1e6, ex.transit_us[moving])
             least.append(float(np.median(needed)))
-    return (float(np.median(times)), float(np.median(least))) if times else (0.0, 0.0)
+    if not times:
+        return 0.0, 0.0
+    room = room_for_hops(run)
+    return min(float(np.median(times)), room), min(float(np.median(least)), room)
+
+
+@computed
+def room_for_hops(run: Run) -> float:
+    """Microseconds that each hand-over takes at most: those before the last stage begins and behind its end are in
+    nobody's shade. Infinite where the stages are not all at hand."""
+    found, micro, parts = stages_of(run), micro_batches(run), chunks(run)
+    if len(found) < 2 or len(found) != partition(run).pipeline or not micro:
+        return np.inf
+    step = max(float(np.median(times.time)) for times in steady(run).values())
+    batches, held = parts or (micro, 1)
+    computing = pipeline_us([stage.work for stage in found], batches, chunks=held)
+    return max(step - computing, 0.0) / (2 * (len(found) - 1))
 
 
 def is_interleaved(run: Run) -> bool:

@@ -11,7 +11,7 @@ from advisor.basics.arrays import Floats
 from advisor.basics.units import rank_list
 from advisor.facts.base import Told, fact
 from advisor.facts.operators.coverage import Scale
-from advisor.facts.operators.kinds import SLOW_DTYPES, is_fetch, is_own, is_random, is_rearranging, is_recurrent
+from advisor.facts.operators.kinds import is_fetch, is_own, is_random, is_rearranging, is_recurrent
 from advisor.facts.operators.longest import longest_of
 from advisor.facts.operators.reduction import Operators
 from advisor.facts.operators.shapes.backward import Backward
@@ -215,13 +215,13 @@ def _of_aicpu(found: Mapping[int, Operators], scales: Mapping[int, Scale], rows:
     """`rows` are of the ranks on which it ran there; `named` are these where others have none."""
     if not rows:
         return {}
-    slow = dict.fromkeys(kind for row in rows.values() for kind in row.aicpu.dtypes)
+    slow = {kind: instead for row in rows.values() for kind, instead in row.aicpu.dtypes.items()}
     return {
         "aicpu_us": float(np.mean([scales[r].per_step(row.total_us) * row.aicpu_part for r, row in rows.items()])),
         "aicpu_alone_us": float(np.mean([_alone_us(found[rank], scales[rank]) for rank in rows])),
         "aicpu_ranks": rank_list(named) if named else None,
         "aicpu_dtypes": ", ".join(slow) or None,
-        "aicpu_replacement": ", ".join(f"{kind} → {SLOW_DTYPES[kind]}" for kind in slow) or None,
+        "aicpu_replacement": ", ".join(f"{kind} → {instead}" for kind, instead in slow.items()) or None,
     }
 
 

@@ -11,11 +11,8 @@ from advisor.facts.operators.kinds import (
     CUBE_CORES,
     DRAWING_CORES,
     MIXED_CORES,
-    SLOW_DTYPES,
     VECTOR_CORES,
-    dtypes,
     holds_several,
-    is_aicpu,
     is_attention,
     is_conversion,
     is_cube,
@@ -28,25 +25,16 @@ from advisor.facts.operators.shapes.backward import Backward
 from advisor.facts.operators.shapes.flops import SlowCase, slow_case
 from advisor.facts.operators.shapes.patches import Patches
 from advisor.facts.operators.shapes.work import REACH, UnalignedRows, unaligned
-from advisor.facts.operators.types.cases import Case, by_inputs, cases_of, macs_of
+from advisor.facts.operators.types.cases import by_inputs, cases_of, macs_of
 from advisor.facts.operators.types.conversions import Conversion
 from advisor.facts.operators.types.data_types import DataTypes, data_types_of
 from advisor.facts.operators.types.memory import Memory, memory_of
+from advisor.facts.operators.types.on_aicpu import OnAicpu, on_aicpu
 from advisor.facts.operators.types.padding import Padding, padding_of
 from advisor.facts.operators.types.units import Units, units_of
 from advisor.facts.recording.counts import UNTYPED
 from advisor.facts.recording.limits import section
 from advisor.sources.streams.kernels import Kernels
-
-
-@dataclass(frozen=True)
-class OnAicpu:
-    """Calls that ran on the AI CPU: their time over the profile, why, and the longest of each step."""
-
-    us: float = 0.0
-    dtypes: tuple[str, ...] = ()
-    """Data types that the cores do not compute, in the order of their frequency."""
-    longest: tuple[LongCall, ...] = ()
 
 
 @dataclass(frozen=True)
@@ -112,7 +100,7 @@ def row_of(
     cores: Counter[str] = Counter()
     for case in cases:
         cores[case.signature.core] += case.us  # type: ignore[assignment]
-    units, aicpu = units_of(kernels, members), _on_aicpu(cases)
+    units, aicpu = units_of(kernels, members), on_aicpu(cases)
     on_cores = not (communication or aicpu.us)
     # kernels without a type are of many: that some take longer tells nothing of their shapes
     alike = on_cores and not is_fused_exchange(name) and name != UNTYPED
@@ -127,15 +115,6 @@ def row_of(
         slow_case(signatures, calls, times, REACH * carries) if alike else None,
         unaligned(signatures, calls, times, macs_of(kernels, members).tolist()),
     )  # fmt: skip
-
-
-def _on_aicpu(cases: Sequence[Case]) -> OnAicpu:
-    mine = [case for case in cases if is_aicpu(case.signature)]
-    slow: Counter[str] = Counter()
-    for case in mine:
-        kinds = dict.fromkeys((*dtypes(case.signature.input_dtypes), *dtypes(case.signature.output_dtypes)))
-        slow.update(kind for kind in kinds if kind in SLOW_DTYPES)
-    return OnAicpu(sum(case.us for case in mine), tuple(kind for kind, _ in slow.most_common()))
 
 
 def category(row: TypeRow, beside: Mapping[str, TypeRow]) -> str:
