@@ -132,8 +132,9 @@ def resolve_groups(
     """Completes `groups` and the ranks' own from their link files; gives the world size these files show, and whether
     they close it: every rank has links, and every member of every group in them is at hand.
 
-    Looks at as many files as stay below a fixed total size; a profile that names its groups needs only one. Of a
-    database, `in_database` gives group -> (source, destination) of the first rows.
+    Looks at as many files as stay below a fixed total size; one is enough where the profile names the groups as that
+    file does: metadata may know them by other names than the files of links do. Of a database, `in_database` gives
+    group -> (source, destination) of the first rows.
     """
     budget = _MOST_BYTES
     found: dict[str, _Group] = {}
@@ -158,7 +159,7 @@ def resolve_groups(
             numbers = numbers_in(decoded(content))
             for group, own in numbers.items():
                 found.setdefault(group, _Group()).by_rank[rank.rank] = own
-        if budget < 0 or (groups and rank is not ranks[0]):
+        if budget < 0 or (groups and rank is not ranks[0] and found.keys() <= groups.keys()):
             break
     size = largest([world_size, *(group.size for group in found.values())])
     at_hand = {rank.rank for rank in ranks}
