@@ -404,6 +404,21 @@ def test_members_of_groups_follow_from_the_ranks_own_links(make_rank, tmp_path):
     assert frame[["source", "destination"]].to_numpy().tolist() == [[1, 1], [1, 3]]
 
 
+def test_groups_that_metadata_call_otherwise_follow_from_the_links_of_all_ranks(make_rank, tmp_path):
+    """Metadata with names that no link file knows say nothing of its groups: the pairs of neighbouring stages, which
+    only later ranks' files complete, would have links without ranks, and a slow one among them would go untold."""
+    for rank, number in ((0, 0), (1, 0), (2, 1), (3, 1)):
+        link = {f"{number}-{1 - number}": {"Transport Type": "HCCS", "Transit Size(MB)": 1, "Transit Time(ms)": 1}}
+        stage, pair = f"stage{rank // 2}", f"pair{rank % 2}"
+        data = {"step1": {"p2p": {}, "collective": {f"hcom_send__1_0@{pair}": link}}}
+        folder = make_rank(f"r{rank}_ascend_pt", rank, **{"communication_matrix.json": json.dumps(data)})
+        info = {stage: {"global_ranks": [rank // 2 * 2, rank // 2 * 2 + 1]}}
+        (folder / "profiler_metadata.json").write_text(json.dumps({"parallel_group_info": info}))
+    profile = load_profile([tmp_path])
+    assert (profile.groups["pair0"], profile.groups["pair1"]) == ((0, 2), (1, 3))
+    assert profile.ranks[3].read("links")[["source", "destination"]].to_numpy().tolist() == [[3, 1]]
+
+
 @pytest.mark.parametrize("shift", [0, 1])
 def test_numbers_above_the_group_are_global_ranks(make_rank, tmp_path, shift):
     """A pair of ranks that calls itself 1-3 cannot mean places in a group of two; one that says 0-1 does. Both are the
