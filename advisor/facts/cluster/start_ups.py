@@ -24,8 +24,8 @@ FUSED_INTO = limit("transfers", "fused_into")
 
 KINDS = (
     kind("collective.start_up_share", "ratio", "collective", "part of their transfer that is start-up",
-         formula="as told (collective.latency_share), or what size ÷ the bandwidth of large messages does not need, or "
-                 "what size ÷ their own bandwidth leaves, whichever is most",
+         formula="1 − the part in which they move data × their bandwidth ÷ that of large messages, at most 1; that part "
+                 "is 1 − collective.latency_share or size ÷ their bandwidth ÷ their transfer, the lesser",
          needs="collectives"),
     kind("collective.start_up_gain_us", "us", "collective",
          "what a step gains where they are fused into a few, all members' files at hand",
@@ -56,8 +56,8 @@ def measure(run: Run, facts: FactSet) -> Iterator[Fact]:
 
 
 def _share(facts: FactSet, subject: Subject) -> float | None:
-    """The part of the time in which they move no data: as told, or what size ÷ the bandwidth of large messages does not
-    need, or what the links' own transfers leave of it."""
+    """The part of the time that their size at the bandwidth of large messages does not need: in which they move no data,
+    as told or as the links' own transfers leave of it, and what these transfers take longer than large ones."""
     told, reached, large, most, size, us, count = (
         facts.number(f"collective.{name}", subject)
         for name in ("latency_share", "bandwidth_bytes_per_s", "large_bandwidth_bytes_per_s", "link_limit_bytes_per_s",
@@ -67,7 +67,7 @@ def _share(facts: FactSet, subject: Subject) -> float | None:
     if not reached or not usual:
         return told
     moving = size / reached * 1e6 * count / us if size and us and count else 1.0
-    return max(told or 0.0, 1 - reached / usual, 1 - moving)
+    return 1 - max(min(1 - (told or 0.0), moving), 0.0) * min(reached / usual, 1.0)
 
 
 def _without_start_up(run: Run, found: Model, facts: FactSet, subject: Subject, share: float) -> dict[int, float]:
