@@ -173,7 +173,9 @@ def _headline(
     whole = step.after - step.before
     for cause in behind[:1]:
         word = "cause" if abs(cause.us) >= abs(whole - sum(each.us for each in behind)) else "part"
-        said = both(f"comparison.headline_{word}", first=said, cause=named(cause.finding), change=signed(cause.us, "us"))
+        said = both(
+            f"comparison.headline_{word}", first=said, cause=named(cause.finding), change=signed(cause.us, "us")
+        )
     known = sum(cause.us for cause in behind if cause.finding.saving is not None)
     if abs(whole - known) > MOST * abs(whole):
         for place, line in _places(where) if step.moved else ():
