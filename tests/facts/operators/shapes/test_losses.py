@@ -56,6 +56,9 @@ def test_without_shapes_the_casts_beside_the_loss_belong_to_it(tmp_path: Path, c
             rows.append(f"{number},{name},N/A,{core},{at}.000,{us},0")
             at += us
     (tmp_path / "kernel_details.csv").write_text("\n".join(rows) + "\n", encoding="utf-8")
-    found = advise([tmp_path], load_rules(), Options(jobs=1)).findings
+    report = advise([tmp_path], load_rules(), Options(jobs=1))
+    around = [fact.value for fact in report.facts if fact.name == "operator_type.loss_us"]
+    assert around == ([] if accused else [pytest.approx(1000.0)])
+    found = report.findings
     told = [f for f in found if f.verdict == "conversion-overhead" and f.severity.rank > Severity.LOW.rank]
     assert bool(told) is accused
