@@ -24,8 +24,8 @@ FUSED_INTO = limit("transfers", "fused_into")
 
 KINDS = (
     kind("collective.start_up_share", "ratio", "collective", "part of their transfer that is start-up",
-         formula="1 − the part in which they move data × their bandwidth ÷ that of large messages, at most 1; that part "
-                 "is 1 − collective.latency_share or size ÷ their bandwidth ÷ their transfer, the lesser",
+         formula="1 − the part in which they move data × their bandwidth ÷ that of large messages, at most 1; that "
+                 "part is 1 − collective.latency_share or size ÷ their bandwidth ÷ their transfer, the lesser",
          needs="collectives"),
     kind("collective.start_up_gain_us", "us", "collective",
          "what a step gains where they are fused into a few, all members' files at hand",
@@ -56,8 +56,8 @@ def measure(run: Run, facts: FactSet) -> Iterator[Fact]:
 
 
 def _share(facts: FactSet, subject: Subject) -> float | None:
-    """The part of the time that their size at the bandwidth of large messages does not need: in which they move no data,
-    as told or as the links' own transfers leave of it, and what these transfers take longer than large ones."""
+    """The part of the time that their size at the bandwidth of large messages does not need: in which they move no
+    data, as told or as the links' own transfers leave of it, and what these take longer than large ones."""
     told, reached, large, most, size, us, count = (
         facts.number(f"collective.{name}", subject)
         for name in ("latency_share", "bandwidth_bytes_per_s", "large_bandwidth_bytes_per_s", "link_limit_bytes_per_s",
