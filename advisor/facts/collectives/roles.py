@@ -191,7 +191,10 @@ def _tell_tensor_from_data(
         mine = sum(kinds[group].values())
         others = [sum(kinds[other].values()) for other in partners[group]]
         if group in forward:
-            roles[group] = "tensor" if forward[group] >= FORWARD_PART else "data"
+            # beside the passes that fill a pipeline, one behind the other, a single pass is too short to be told
+            seldom = 0 < forward[group] < FORWARD_PART
+            inside = _moves_activations(group, len(groups[group]), exchanges) if seldom else forward[group] > 0
+            roles[group] = "tensor" if inside else "data"
         elif others and mine > max(others):
             roles[group] = "tensor"
         elif others and mine < min(others):
@@ -199,8 +202,8 @@ def _tell_tensor_from_data(
         else:
             silent = _silence(group, exchanges, computing, turns)
             waited = hidden.get(group, 0.0) < HIDDEN_SHARE
-            inside = _moves_activations(group, len(groups[group]), exchanges)
             always = silent is not None and silent < FORWARD_SHARE and waited
+            inside = _moves_activations(group, len(groups[group]), exchanges)
             roles[group] = "tensor" if always or inside else "data"
     alike: dict[tuple[object, ...], list[str]] = defaultdict(list)
     for group in unnamed:

@@ -175,16 +175,20 @@ def test_weights_may_be_gathered_in_a_communicator_of_their_own():
 
 
 @pytest.mark.parametrize(
-    ("members", "size", "role"),
+    ("members", "size", "forward", "role"),
     [
-        ((0, 1), 1.6e7, "tensor"),  # what a stage hands over, two ranks: a ring moves as many bytes
-        ((0, 1, 2, 3), 1.5 * 1.6e7, "tensor"),  # four ranks: half as many again
-        ((0, 1), 4.0e8, "data"),  # buckets of gradients
-        ((0, 1), 1.0e6, "data"),
+        ((0, 1), 1.6e7, None, "tensor"),  # what a stage hands over, two ranks: a ring moves as many bytes
+        ((0, 1, 2, 3), 1.5 * 1.6e7, None, "tensor"),  # four ranks: half as many again
+        ((0, 1), 4.0e8, None, "data"),  # buckets of gradients
+        ((0, 1), 1.0e6, None, "data"),
+        ((0, 1), 1.6e7, 0.11, "tensor"),  # only the passes that fill the pipeline are told for certain
+        ((0, 1), 4.0e8, 0.11, "data"),
+        ((0, 1), 1.6e7, 0.0, "data"),  # gradients of matrices as large as activations
     ],
 )
-def test_in_a_pipeline_sharded_operators_are_known_by_what_stages_hand_over(members, size, role):
-    """A stage waits half of a step for its first micro-batch, so that pauses tell nothing; sizes do."""
+def test_in_a_pipeline_sharded_operators_are_known_by_what_stages_hand_over(members, size, forward, role):
+    """A stage waits half of a step for its first micro-batch, so that pauses tell nothing; sizes do. The passes that
+    fill the pipeline follow one another without a gradient, beside which a single pass looks short."""
     program = [("send", 1.6e7)] * 4 + [("allreduce", size)] * 16
     at = 12_000 + 600.0 * np.arange(len(program))
     start = np.array([[step * STEP_US + each for each in at] for step in range(3)]).ravel()
@@ -196,7 +200,8 @@ def test_in_a_pipeline_sharded_operators_are_known_by_what_stages_hand_over(memb
         ((start + 1.0) * 1000).astype(np.int64), flat + 100.0, flat + 80.0, flat,
         np.tile([each for _, each in program], 3), flat + 80.0, None,
     )  # fmt: skip
-    roles = roles_of({"next": (0, 8), "g": members}, {}, {0: found}, {0: COMPUTING_US}, "", {})
+    told = {} if forward is None else {"g": forward}
+    roles = roles_of({"next": (0, 8), "g": members}, {}, {0: found}, {0: COMPUTING_US}, "", {}, forward=told)
     assert roles == {"next": "pipeline", "g": role}
 
 
