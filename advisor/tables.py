@@ -234,6 +234,7 @@ OPERATORS = Table(
         _c("total_us", "float", keys=("execution_time", "op_total_time(ms)", "op_total_time(us)")),
         _c("input_shapes", "str"),
         _c("input_dtypes", "str"),
+        _c("blocks", "float", keys=("block_dim",)),
         _c("graph", "int"),
     ),
 )

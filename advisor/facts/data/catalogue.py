@@ -161,7 +161,7 @@ KINDS: tuple[FactKind, ...] = (
     *(kind(f"data.{n}", unit, "run rank", text, formula=how, needs=needs) for n, unit, text, how, needs in _DATA),
     *(kind(f"queue.{n}", unit, "queue", text, needs="pipeline_ops|batches|data_queue") for n, unit, text in _QUEUE),
     *(
-        kind(f"queue.{q}_{n}", unit, "run", f"{where}: {text}", needs=needs)
+        kind(f"queue.{q}_{n}", unit, "run pipeline_op", f"{where}: {text}", needs=needs)
         for q, where, needs in (("host", "queue before the loop or the sending thread", "batches"),
                                 ("data", "queue on the device that GetNext reads", "data_queue"))
         for n, unit, text in _QUEUE

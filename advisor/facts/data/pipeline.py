@@ -235,6 +235,8 @@ def operation_facts(subject: Subject, op: Operation, one: Feeding) -> Iterator[F
             values |= {"python": True, "gil_wait_us": data.gil_wait_us}
     for name, value in values.items():
         yield from fact(f"pipeline_op.{name}", subject, value, samples=data.batches or 1)
+    for name, queue in data.shared_queues.items():  # of its own ranks: others may have batches to spare
+        yield from _queue_values(f"queue.{name}_", subject, queue)
 
 
 FAMILIES = (

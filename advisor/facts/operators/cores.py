@@ -13,7 +13,9 @@ from advisor.basics.arrays import Ints
 from advisor.basics.numbering import distinct, largest, numbered
 from advisor.facts.base import FactSet, Family, Reduction, Run, fact, kind
 from advisor.facts.device.kernel_time import timeline_of
-from advisor.facts.recording.counts import types_of_signatures
+from advisor.facts.operators.kinds import is_matrix_product
+from advisor.facts.recording.counts import HOST_CORE, executions_of_table, types_of_signatures
+from advisor.facts.recording.sums import operators_of
 from advisor.facts.step.steps import steady
 from advisor.facts.step.times import STEPS
 from advisor.knowledge.cards import cube_cores, rated_between, rated_mhz
@@ -182,7 +184,7 @@ def reduce(rank: Rank) -> CoreUse | None:
     cube, vector = core_counts(rank)
     timeline = timeline_of(rank)
     if timeline is None:
-        return None
+        return None if rank.has("kernels") else _of_sums(rank)
     kernels = timeline.kernels
     per_signature = [cube if s.core in _CUBE else vector if s.core in _VECTOR else 0 for s in kernels.signatures]
     cores = np.array(per_signature)[kernels.signature]
@@ -239,6 +241,37 @@ def reduce(rank: Rank) -> CoreUse | None:
     return CoreUse(types, steps, (blocks_of,), (pairs,), _counts_apart(kernels))
 
 
+def _of_sums(rank: Rank) -> CoreUse | None:
+    """From older MindSpore's sums operator by operator. They do not tell the kind of core: products run on the cube
+    cores, where these are apart."""
+    frame = operators_of(rank, "operators") if rank.has("operators") else None
+    if frame is None or not {"blocks", "count"} <= set(frame):
+        return None
+    usable = frame[
+        (frame["core"] != HOST_CORE) & (frame["blocks"] >= 1) & (frame["total_us"] > 0) & (frame["count"] > 0)
+    ]
+    rows = [(str(row.type), int(row.blocks), row.total_us, row.count, row.input_shapes) for row in usable.itertuples()]
+    if not rows:
+        return None
+    dealt = {(name, blocks) for name, blocks, *_ in rows}
+    votes = (Counter(n for name, n in dealt if is_matrix_product(name) == products) for products in (True, False))
+    cube, vector = _agreed(*votes)
+    types = dict[str, _Use]()
+    for name, blocks, us, count, shape in rows:
+        use, of = types.setdefault(name, _Use()), cube if is_matrix_product(name) else vector
+        use.time_us += us
+        if us / count > use.longest_us:
+            use.longest_us, use.cores, use.blocks = us / count, of, blocks
+        unused = 1 - blocks / of if of >= blocks and us / count >= shared_threshold("short_kernel") else 0.0
+        use.idle_us += us * unused
+        if unused >= shared_threshold("idle_cores"):
+            use.few_us += us
+            use.few_idle_us += us * unused
+            use.few = _worst((use.few, _Few(us * unused, shape if isinstance(shape, str) else "", blocks, of)))
+    told = rank.source("operators", "blocks", "total_us")
+    return CoreUse(types, executions_of_table(rank), (told,), ())
+
+
 def _counts_apart(kernels: Kernels) -> bool:
     """Whether the card counts what its vector cores compute and carry: older cards, and small ones, have no such
     counters."""
@@ -278,8 +311,7 @@ def _worst(found: Iterable[_Few | None]) -> _Few | None:
 
 def _usual_blocks(kernels: Kernels) -> Ints:
     """For each signature how many cores of its kind there are at least: as many as most types of operators that run on
-    it have blocks; 0 where too few types agree. Where too few run on one kind, those on the other are witnesses too,
-    as long as both have some that fit: beside each cube core there are two vector cores."""
+    it have blocks; 0 where too few types agree."""
     found = np.zeros(len(kernels.signatures), np.int64)
     names = types_of_signatures(kernels)
     known = np.isfinite(kernels.block) & (kernels.block >= 1)
@@ -292,15 +324,22 @@ def _usual_blocks(kernels: Kernels) -> Ints:
         pairs = {(names[each], count) for each, count in zip(signatures.tolist(), counts[blocks].tolist(), strict=True)}
         masks.append(mine)
         votes.append(Counter(int(count) for name, count in pairs if name))
-    cube, vector = votes
-    fits = {count: n + vector[2 * count] for count, n in cube.items() if vector[2 * count]}
-    for mine, types, each in zip(masks, votes, (1, 2), strict=True):
-        candidates = (types, {each * count: n for count, n in fits.items()})
-        for usual, count in (max(of.items(), key=lambda one: (one[1], one[0]), default=(0, 0)) for of in candidates):
-            if count >= FEWEST_TYPES:
-                found[mine] = usual
-                break
+    for mine, usual in zip(masks, _agreed(*votes), strict=True):
+        found[mine] = usual
     return found
+
+
+def _agreed(cube: Counter[int], vector: Counter[int]) -> tuple[int, int]:
+    """(cube cores, vector cores) that a card has at least, by how many types of operators have so many blocks on either
+    kind; 0 where too few agree. Where too few run on one kind, those on the other are witnesses too, as long as both
+    have some that fit: beside each cube core there are two vector cores."""
+    fits = {count: n + vector[2 * count] for count, n in cube.items() if vector[2 * count]}
+    found = []
+    for types, each in ((cube, 1), (vector, 2)):
+        candidates = (types, {each * count: n for count, n in fits.items()})
+        tops = (max(of.items(), key=lambda one: (one[1], one[0]), default=(0, 0)) for of in candidates)
+        found.append(next((usual for usual, count in tops if count >= FEWEST_TYPES), 0))
+    return found[0], found[1]
 
 
 def measure(run: Run, facts: FactSet) -> Iterator[Fact]:
@@ -342,4 +381,4 @@ def measure(run: Run, facts: FactSet) -> Iterator[Fact]:
             yield from fact("operator_type.few_cores_count", subject, few.cores, *sources)
 
 
-FAMILIES = (Family("cores", KINDS, measure, CORE_USE.by(reduce), ("kernels",), uses=(STEPS,)),)
+FAMILIES = (Family("cores", KINDS, measure, CORE_USE.by(reduce), ("kernels", "operators"), uses=(STEPS,)),)

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import csv
 import json
+import math
 import re
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from advisor.basics.units import show
 from advisor.sources.frames import ABSENT, is_word
@@ -61,10 +62,10 @@ def read_operator_file(
     types = texts(frame, "op_type", "kernel_type")
     core = texts(frame, "task_type")
     inputs = _framework(framework, note) if framework is not None and not host else {}
-    known = [inputs.get(name, ("", "", "")) for name in names]
+    known = [inputs.get(name, _UNKNOWN) for name in names]
     data: dict[str, Any] = {
         "name": names,
-        "type": types if types is not None else [k[0] or type_of(n) for k, n in zip(known, names, strict=True)],
+        "type": types if types is not None else [k.type or type_of(n) for k, n in zip(known, names, strict=True)],
         "core": "HostCpu" if host else core if core is not None else "AI_CORE",
         "count": count,
         "total_us": total,
@@ -76,8 +77,9 @@ def read_operator_file(
         text = f"lists a graph of {len(other)} operators ({show(float(other.sum()), 'us')}) behind that of the training"
         note(str(path), f"{text}: it has the same layers and no gradients, so it evaluates; left out")
     if inputs:
-        data["input_shapes"] = [k[1] for k in known]
-        data["input_dtypes"] = [k[2] for k in known]
+        data["input_shapes"] = [k.shapes for k in known]
+        data["input_dtypes"] = [k.dtypes for k in known]
+        data["blocks"] = [k.blocks for k in known]
     operators: pd.DataFrame = assemble("operators", data, columns)[(total.notna() & named).to_numpy()]
     return operators
 
@@ -90,8 +92,20 @@ def type_of(name: str) -> str:
     return re.sub(r"-op[0-9]+.*$", "", name.rsplit("/", 1)[-1])
 
 
-def _framework(path: Path, note: Note) -> dict[str, tuple[str, str, str]]:
-    """Full name -> (type, input shapes, input data types) of framework_raw_*.csv."""
+class _Described(NamedTuple):
+    """An operator as the graph describes it; empty, or NaN, where it does not."""
+
+    type: str
+    shapes: str
+    dtypes: str
+    blocks: float
+
+
+_UNKNOWN = _Described("", "", "", math.nan)
+
+
+def _framework(path: Path, note: Note) -> dict[str, _Described]:
+    """Full name -> what framework_raw_*.csv says of the operator."""
     try:
         frame = read_sheet(path, note)
     except (OSError, TooLarge, csv.Error) as error:
@@ -106,15 +120,19 @@ def _framework(path: Path, note: Note) -> dict[str, tuple[str, str, str]]:
         return {}
     if typeless := sum(kind.strip().lower() in _NOTHING for kind in types):
         note(str(path), f"{typeless} of {len(names)} operators have no type: cells were moved or lost", ("operators",))
-    known: dict[str, tuple[str, str, str]] = {}
+    blocks = numbers(frame, ("block_dim",), path, note)
+    known: dict[str, _Described] = {}
     unreadable = 0
-    for name, kind, cell in zip(names, types, info, strict=True):
+    for name, kind, cell, dealt in zip(
+        names, types, info, [math.nan] * len(names) if blocks is None else blocks, strict=True
+    ):
         try:
             described = json.loads(cell or "")
         except (ValueError, RecursionError):
             described = None
         unreadable += not isinstance(described, dict)
-        known[name] = (kind, *describe_inputs(described if isinstance(described, dict) else {}))
+        inputs = describe_inputs(described if isinstance(described, dict) else {})
+        known[name] = _Described(kind, *inputs, float(dealt))
     if unreadable:
         note(str(path), f"{unreadable} of {len(names)} op_info cells are no JSON objects; those shapes are unknown")
     return known

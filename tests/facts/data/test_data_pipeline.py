@@ -355,7 +355,8 @@ def test_a_sender_that_never_waits_exonerates_the_pipeline(tmp_path: Path) -> No
 
 
 def test_unlike_ranks_give_the_run_one_queue(tmp_path: Path) -> None:
-    """The run's queue was measured once for each group of like ranks; now it is the first group's, and no other."""
+    """The run's queue was measured once for each group of like ranks; now it is the first group's, and no other. Each
+    operation has that of its own ranks."""
     ranks = []
     for number, held in enumerate((4, 12)):
         queue = {"output_queue": {"length": 16, "size": [held] * 9}}
@@ -367,8 +368,9 @@ def test_unlike_ranks_give_the_run_one_queue(tmp_path: Path) -> None:
     run = Run(Profile("x", ranks))
     for rank in ranks:
         run.keep(rank.rank, {DATA_PIPELINE: reduce(rank)})
-    shares = [fact.value for fact in measure(run, FactSet()) if fact.name == "queue.host_used_share"]
-    assert shares == [0.25]
+    shares = [fact for fact in measure(run, FactSet()) if fact.name == "queue.host_used_share"]
+    assert [fact.value for fact in shares if fact.subject == RUN] == [0.25]
+    assert [(fact.subject.ranks, fact.value) for fact in shares if fact.subject != RUN] == [((0,), 0.25), ((1,), 0.75)]
 
 
 def test_a_rank_that_starves_is_not_the_middle_of_those_that_are_fed(tmp_path: Path) -> None:

@@ -3,6 +3,7 @@ device's pace, which steps are as many as whatever marks them."""
 
 from __future__ import annotations
 
+import re
 from collections import deque
 from pathlib import Path
 
@@ -161,3 +162,33 @@ def test_computing_that_may_be_waiting_in_getnext_is_no_health(tmp_path: Path) -
     (found,) = [f for f in report.findings if f.verdict == "data-processing-bottleneck"]
     assert found.subject.id == "Batch(1)"
     assert "computing" not in report.summary.breakdown
+
+
+def starving(folder: Path, ranks: int, slow: int) -> None:
+    """Older MindSpore's files of ranks that are fed, and of one whose source delivers too slowly: all take its step."""
+    operations = "op_id,op_type,num_workers,output_queue_size,output_queue_average_size,output_queue_length,"
+    operations += "output_queue_usage_rate,sample_interval,parent_id,children_id"
+    steps = "step_num,start_point,end_point,total,fp_point,bp_point,iteration_interval,fp_and_bp,tail"
+    for rank in reversed(range(ranks)):  # `sink` writes those of rank 0
+        sink(folder, 45, 45 if rank == slow else 4, 20, 60)
+        sent = (folder / "device_queue_profiling_0.txt").read_text()
+        full = 0 if rank == slow else 16
+        of_queue = [re.sub(r"^(1 16 [0-9]+) [0-9]+", rf"\1 {full}", line) for line in sent.splitlines()]
+        (folder / f"device_queue_profiling_{rank}.txt").write_text("\n".join(of_queue) + "\n")
+        cells = f'"{[full] * 20}",{full},16,{full / 16},100'
+        rows = ["0,DeviceQueueOp,1,,,,,100,,[1]", f"1,BatchOp,1,{cells},0,[2]", f"2,GeneratorOp,1,{cells},1,"]
+        (folder / f"minddata_pipeline_raw_{rank}.csv").write_text("\n".join([operations, *rows]) + "\n")
+        step, gap = 4_500_000, 2_500_000 if rank == slow else 0
+        rows = [
+            f"{n},{n * step},{(n + 1) * step},{step},{n * step + gap},{(n + 1) * step},{gap},{step - gap},0"
+            for n in range(60)
+        ]
+        (folder / f"step_trace_raw_{rank}_detail_time.csv").write_text("\n".join([steps, *rows]) + "\n")
+
+
+def test_an_operation_is_judged_by_the_queues_of_its_own_ranks(tmp_path: Path) -> None:
+    """One of four ranks is starved by its source: that the others' queues are full is no evidence against it."""
+    starving(tmp_path, 4, 0)
+    report = advise([tmp_path], load_rules())
+    (said,) = [each for each in report.findings if each.rule == "DATA015"]
+    assert said.subject.id == "Generator(2)" and said.subject.ranks == (0,)

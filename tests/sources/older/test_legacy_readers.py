@@ -216,8 +216,8 @@ def test_operators_take_shapes_from_framework_raw(tmp_path: Path) -> None:
         "full_kernel_time,execution_time,execution_frequency\nDefault/net/MatMul-op3,0.25,4\nDefault/Cast-op1,x,4\n"
     )
     (tmp_path / "framework_raw_0.csv").write_text(
-        f'task_id,full_kernel_name,kernel_type,op_info\n1,Default/net/MatMul-op3,MatMulV2,"{cell}"\n2,Default/a,A,"{{"\n'
-        "3,Default/b,B,11\n"
+        f'task_id,full_kernel_name,kernel_type,op_info,block_dim\n1,Default/net/MatMul-op3,MatMulV2,"{cell}",24\n'
+        '2,Default/a,A,"{",\n3,Default/b,B,11,\n'
     )
     (rank,) = find_ranks(tmp_path, tmp_path)
     frame = rank.read("operators")
@@ -230,6 +230,7 @@ def test_operators_take_shapes_from_framework_raw(tmp_path: Path) -> None:
         1000.0,
         "32,64;64,128",
         "FLOAT;INT32",
+        24.0,
     ]
     assert len(frame) == 1
     assert {problem.file for problem in rank.problems} == {"aicore_intermediate_0_detail.csv", "framework_raw_0.csv"}
