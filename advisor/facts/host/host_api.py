@@ -190,7 +190,7 @@ def reduce(rank: Rank) -> HostTime | None:
             share = repeated and (repeated[0] / rank.devices, repeated[1] / rank.devices, repeated[2])
             return HostTime({}, sources, repeated=share, devices=rank.devices)
         within = _within_steps(rank, calls)
-        return HostTime(within, sources, tuple(each), repeated, _memory_calls(rank, within), fits)
+        return HostTime(within, sources, tuple(each), repeated, _memory_calls(rank, within), fits=fits)
     trace = load_trace(rank)
     if trace is None or trace.cut:  # which steps the events before the cut are of, nothing tells
         return None

@@ -32,7 +32,7 @@ _SOFTMAX = re.compile(r"^(aclnn)?(Masked|Scaled|ScaledMasked)?Softmax(V\d+)?$", 
 _LOSS = re.compile(r"Log_?Softmax|Cross_?Entropy|NLL_?Loss", re.IGNORECASE)
 _BESIDE = re.compile(r"^(aclnn)?(\w*Softmax(V\d+)?(Grad\w*)?|Drop_?Out\w*|(Inplace)?Masked_?Fill\w*)$", re.IGNORECASE)
 _RANDOM = re.compile(
-    r"^(aclnn)?(Inplace)?(Stateless)?(Drop_?Out_?Gen_?Mask|Bernoulli|Random_?(Normal|Uniform|Choice)|Truncated_?Normal|"
+    r"^(aclnn)?(Inplace)?(Stateless)?(Drop_?Out_?Gen_?Mask|DSA_?Gen_?Bit_?Mask|Bernoulli|Random_?(Normal|Uniform|Choice)|Truncated_?Normal|"
     r"Multinomial|Normal_?(Tensor|Float)\w*)(V\d+|Int)?$",
     re.IGNORECASE,
 )

@@ -65,16 +65,15 @@ def type_facts(
         share = exposed / step_us if exposed is not None and step_us else None
         bounds = (time * len(found) / device if computed else None, time / timed_us if timed_us else None)
         bound = None if waits else min((each for each in bounds if each is not None), default=None)
-        kind_of_work = category(rows[best], found[best].types)
         of_type: Told = {
             "time_us": time, "count": count or None,  # it has run
             "average_us": time / count if count else None, "outlasts": _outlasts(name, time / (count or 1.0), lasts),
             "compute_share": time * len(found) / computed if computed and not waits else None,
             "exposed_us": exposed, "step_share": share, "stake_share": bound if share is None else share,
-            "random": is_random(name) or kind_of_work == "random", "own": is_own(name),
+            "random": is_random(name), "own": is_own(name),
             "copies": is_rearranging(name) or None, "recurrent": is_recurrent(name) or None,
             **_parts(rows.values(), whole, time),
-            **_of_one(rows[best], kind_of_work),
+            **_of_one(rows[best], category(rows[best], found[best].types)),
             **data_types.told_by([row.data_types for row in rows.values()]),
             **_longest(found, scales, rows),
             **conversions.told_by([row.converts for row in rows.values()], whole),
