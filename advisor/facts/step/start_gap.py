@@ -9,8 +9,8 @@ are none, ranks of one job do, whose steps are of one length; else the row befor
 idles as long as the others: then they idle within their steps, and their waits are not known.
 
 Here every step owns the wait before it. The first recorded step follows nothing that was recorded: its wait is taken
-to be what the steps after it show; where several of these wait far longer than the rest, nobody knows which it is
-like, and it is left out. A lone step is left as its table tells it, unless the ranks' waits are what makes their
+to be what the steps after it show; where half of these and more wait far longer than the rest, nobody knows which it
+is like, and it is left out. A lone step is left as its table tells it, unless the ranks' waits are what makes their
 steps one as long as the other, or a timeline tells the wait (host/opening.py).
 """
 
@@ -176,10 +176,8 @@ def without_unknown_wait(
 
 
 def _is_of_either_kind(one: StepTimes) -> bool:
-    """Whether the first step, which follows none, may have waited as long as several of the others or as the rest of
-    them, which wait far less: a loader whose workers deliver together serves every other step at once. Taken for one of
-    the shorter waits, it would make what the step loses less than it is; of a wait that came once, nobody knows whether
-    it comes again."""
+    """Whether the first step, which follows none, may have waited as long as one half of the others or as the rest of
+    them, which wait far less: a loader whose workers deliver together serves every other step at once."""
     gap, limits = one.phases.get("start_gap"), section("start_gap")
     if gap is None or one.gap_from not in _GAPS or len(gap) <= limits["rows"]:
         return False
@@ -187,7 +185,8 @@ def _is_of_either_kind(one: StepTimes) -> bool:
     jump = int(np.argmax(np.diff(known))) + 1
     small, large = known[:jump], known[jump:]
     apart = large[0] - small[-1] > max(np.ptp(small), np.ptp(large), limits["telling_share"] * float(one.time.mean()))
-    return bool(apart and len(large) > 1 and small[-1] < limits["now_and_then"] * large[0])
+    both = len(large) > 1 and len(small) <= len(large)
+    return bool(apart and both and small[-1] < limits["now_and_then"] * large[0])
 
 
 def _usual(gap: Floats) -> float:

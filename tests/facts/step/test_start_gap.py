@@ -103,20 +103,11 @@ def test_the_first_step_waits_as_the_others_usually_do(waits, first):
 
 @pytest.mark.parametrize(
     ("waits", "kept"),
-    [
-        ([1, 68, 1, 62], 4),
-        ([68, 1, 62], 3),
-        ([60, 1, 61, 62], 4),
-        ([1, 62, 1, 63, 1], 5),
-        ([1, 1, 62, 1, 1, 63, 1], 7),
-        ([1, 1, 1, 62], 5),
-        ([50, 49, 52, 51], 5),
-    ],
+    [([1, 68, 1, 62], 4), ([68, 1, 62], 3), ([60, 1, 61, 62], 4), ([1, 1, 1, 62], 5), ([50, 49, 52, 51], 5)],
 )
 def test_a_first_step_that_may_have_waited_long_or_not_is_no_sample(waits, kept):
     """Loader workers that deliver together serve every other step at once: what nobody recorded before the first one is
-    neither of the two, and the mean is that of the waits that were recorded, however few of them are long. A pause that
-    came once is not usual."""
+    neither of the two, and the mean is that of the waits that were recorded. A pause now and then is not usual."""
     count = len(waits) + 1
     names = tuple(str(1 + i) for i in range(count))
     course = Course(names, np.array([np.nan, *waits], float), np.full(count, 90.0), np.full(count, 100.0))
