@@ -277,7 +277,7 @@ def _kept(ordinal: Ints, part: Ints, alike: Ints, whole: Mask) -> tuple[Mask, Fl
     """Which of a rank's operations are kept, and for how many each of these stands; no numbers where all are. `ordinal`
     is the place of each in its `part`, those of one step, group and kind; `alike` are those of one group and kind. Many
     of one kind in a step stand for each other; a few may each be like no other, so that large parts are thinned first.
-    Those of the step that is replayed, the `whole`, are all kept besides.
+    Those of the step that is replayed, the `whole`, are all kept besides, unless they are too many by themselves.
     """
     keep, least = np.ones(len(ordinal), bool), MOST_OPERATIONS
     if len(ordinal) <= MOST_OPERATIONS:
@@ -288,7 +288,8 @@ def _kept(ordinal: Ints, part: Ints, alike: Ints, whole: Mask) -> tuple[Mask, Fl
         least //= 2
         every = 2 ** np.ceil(np.log2(np.maximum(longest / least, 1))).astype(np.int64)
         keep = ordinal % every[alike] == 0
-    keep |= whole
+    if whole.sum() <= MOST_OPERATIONS:
+        keep |= whole
     # the first of a step awaits whoever is late for it, so that others stand for the rest, where any are kept
     of = 2 * part + (ordinal > 0)
     told, kept = (np.bincount(each, minlength=2 * part.max() + 2).reshape(-1, 2) for each in (of, of[keep]))
