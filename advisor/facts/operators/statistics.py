@@ -112,7 +112,8 @@ def _small_updates(rank: Rank) -> SmallUpdates | None:
     frame = _device_rows(rank, "operators") if rank.has("operators") else None
     if frame is None or "input_dtypes" not in frame:
         return None
-    update = frame[[isinstance(kind, str) and is_fused_update(kind) for kind in frame["type"]]]
+    # an empty list would choose columns
+    update = frame[np.array([isinstance(kind, str) and is_fused_update(kind) for kind in frame["type"]], bool)]
     reads = [
         moved_bytes(Signature("", "", "", _told(shapes), _told(kinds), "", "", ""))
         for shapes, kinds in zip(update["input_shapes"], update["input_dtypes"], strict=True)
