@@ -15,6 +15,7 @@ import numpy as np
 import numpy.typing as npt
 
 from advisor.basics.arrays import Floats, Ints, Mask
+from advisor.basics.numbering import numbered
 from advisor.facts.base import Reduction, Run
 from advisor.facts.device.kernel_time import timeline_of
 from advisor.facts.step.from_kernels import reduce as reduce_steps
@@ -247,8 +248,8 @@ def _reduce(rank: Rank) -> Exchanges | None:
     ordinal[order] = position - np.maximum.accumulate(np.where(fresh, position, 0))
     part = np.empty(len(frame), np.int64)
     part[order] = np.cumsum(fresh) - 1
-    _, alike = np.unique(np.stack([group_index, kind_index]), axis=1, return_inverse=True)
-    keep, thinned = _kept(ordinal, part, alike.reshape(-1), step_index == _middle(step_index, start))
+    _, alike = numbered(group_index << 16 | kind_index)
+    keep, thinned = _kept(ordinal, part, alike, step_index == _middle(step_index, start))
     used, kept_name, kept_count = np.unique(name_index[keep], return_inverse=True, return_counts=True)
     wait, idle = _floats(frame, "wait_us"), _floats(frame, "idle_us")
     booked = np.where(np.isfinite(wait) | np.isfinite(idle), np.nan_to_num(wait) + np.nan_to_num(idle), np.nan)

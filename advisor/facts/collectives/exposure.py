@@ -147,26 +147,15 @@ def _exposed(run: Run) -> _Alone:
     return _Alone.of(told, others)
 
 
-@computed
-def _exposed_by_label(run: Run) -> dict[int, dict[str, float]]:
-    """rank -> exposed microseconds of each collective by its label."""
-    alone = _exposed(run)
-    return {
-        rank: dict(zip(map(alone.labels.__getitem__, code.tolist()), us.tolist(), strict=True))
-        for rank, (code, us) in alone.us.items()
-    }
-
-
 def _label(name: str) -> str:
     return name.rpartition("/")[2]
 
 
 def longest_exposed(run: Run) -> tuple[str, float, int] | None:
     """(collective, microseconds a step, rank) of the one that is exposed longest; None where no kernels tell."""
-    most = {rank: max(names.values()) for rank, names in _exposed_by_label(run).items()}
-    us = max(most.values(), default=0.0)
-    told = ((name, rank) for rank, names in _exposed_by_label(run).items() if most[rank] == us
-            for name, own in names.items() if own == us)  # fmt: skip
+    alone = _exposed(run)
+    us = max((float(own.max()) for _, own in alone.us.values()), default=0.0)
+    told = ((alone.labels[at], rank) for rank, (code, own) in alone.us.items() for at in code[own == us].tolist())
     name, rank = max(told, default=("", 0))
     return (name, us, rank) if us > 0 else None
 
@@ -296,7 +285,7 @@ def exposed_of(
         mine = own[np.isin(own, at)]
         if len(mine):
             exposed, moved = (np.bincount(i, each, len(alone.names)) for i, each in ((own, us), (at, moving)))
-            part = _own_parts(alone, run.each(EXCHANGES)[rank])[mine]
+            part = _own_parts(run)[rank][mine]
             least = exposed[mine] if waiting else np.minimum(exposed[mine], moved[mine] * part)
             found.append(float((least / part).sum()))
     return float(np.median(found)) if found else None
@@ -309,10 +298,15 @@ def _numbers_of_joints(run: Run) -> list[Ints]:
     return [np.array([known.get(name, -1) for name in joint.names], np.int64) for joint in joints(run)]
 
 
-def _own_parts(alone: _Alone, ex: Exchanges) -> Floats:
-    """`Exchanges.own_parts` of each of the names."""
-    parts = ex.own_parts
-    return np.array([parts.get(label, 1.0) for label in alone.labels]) if parts else np.ones(len(alone.labels))
+@computed
+def _own_parts(run: Run) -> dict[int, Floats]:
+    """rank -> `Exchanges.own_parts` of each of the exposed names."""
+    labels = _exposed(run).labels
+    parts = {rank: ex.own_parts for rank, ex in run.each(EXCHANGES).items()}
+    return {
+        rank: np.array([own.get(label, 1.0) for label in labels]) if own else np.ones(len(labels))
+        for rank, own in parts.items()
+    }
 
 
 def _measured(
