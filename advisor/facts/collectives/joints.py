@@ -84,11 +84,25 @@ class Joint:
     @property
     def transfer_us(self) -> Floats:
         """The transfer alone: `pure_us`, but not above the longest transit of any member where a member's file is
-        missing, for the rest may be waiting for that one, unless it is the pace of a slower hop."""
+        missing, for the rest may be waiting for that one, unless it is the pace of a slower hop. Some profilers put
+        the waiting into the transit: what then lasts longer than the same bytes need elsewhere in the recording over
+        any link is waiting, too, and counts as the usual one of them. Where no sizes are told, those at the same
+        place of each step are the same."""
         if self.complete or self.paced:
             return self.pure_us
         longest = np.where(np.isfinite(self.transit_us), self.transit_us, -1.0).max(axis=1)
-        return np.where(longest > 0, np.minimum(self.pure_us, longest), self.pure_us)
+        told = longest > 0
+        moving = np.where(told, np.minimum(self.pure_us, longest), self.pure_us)
+        unsplit = told & (longest >= (1 - SAME_PACE) * self.pure_us)
+        sizes = np.where(np.isfinite(self.size_bytes), self.size_bytes, -1.0).max(axis=1)
+        same = np.where(sizes > 0, sizes, -1.0 - self.ordinal)
+        for each in np.unique(same[unsplit]).tolist():
+            alike = np.flatnonzero(same == each)
+            usual = moving[alike] <= SLOWER * moving[alike].min()
+            if len(alike) >= SEVERAL and usual.any():
+                waiting = alike[~usual & unsplit[alike]]
+                moving[waiting] = np.median(moving[alike[usual]])
+        return moving
 
     @property
     def paced(self) -> bool:

@@ -55,6 +55,20 @@ def test_a_rank_alone_in_a_group_waited_for_somebody():
     assert not joint.complete and joint.transfer_us.tolist() == [100.0, 101.0]
 
 
+@pytest.mark.parametrize("sized", [True, False])
+def test_waiting_that_was_booked_as_transit_is_no_transfer(sized):
+    """The same bytes take 150 us in most steps and 99 ms in two: no link is so much slower for a moment; an absent
+    member is late there. Half as slow again, or of other bytes, it may be the link."""
+    rows = [(str(step), f"a{step}") for step in range(6)]
+    took = np.array([150.0, 99_000.0, 155.0, 98_000.0, 160.0, 500.0])
+    sizes = np.full(6, 4e6 if sized else np.nan)
+    alone = replace(_exchanges(rows, 0.0), elapsed_us=took, transit_us=took, size_bytes=sizes)
+    joint = next(join({0: alone}, {"g": (0, 1)}, True))
+    assert joint.transfer_us.tolist() == [150.0, 157.5, 155.0, 157.5, 160.0, 500.0]
+    other = replace(alone, size_bytes=np.array([4e6, 4e9, 4e6, 4e9, 4e6, 4e6]))
+    assert next(join({0: other}, {"g": (0, 1)}, True)).transfer_us.tolist() == took.tolist()
+
+
 def test_ranks_of_one_job_share_their_names():
     """Thousands of ranks with thousands of collectives each would otherwise keep millions of the same texts."""
     sent = [pickle.dumps(_exchanges([("1", f"hcom_allReduce__586_{i}_1") for i in range(9)], us)) for us in (1.0, 2.0)]
