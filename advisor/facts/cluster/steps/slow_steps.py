@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 import numpy as np
 
@@ -92,6 +92,8 @@ def _find(balance: Accounts | None, courses: dict[int, Course]) -> SlowSteps | N
             witness(balance, slow, times, courses) for witness in (_stands_still, _runs_more, _computes_longer)
         ):
             return None
+    if (joined := _joined(balance, slow, times)) is not None:
+        return _find(joined, courses)
     usual = float(np.median(times[~slow]))
     shape, place, period = pattern_of(slow)
     names = tuple(step for step, is_slow in zip(balance.steps, slow, strict=True) if is_slow)
@@ -100,6 +102,28 @@ def _find(balance: Accounts | None, courses: dict[int, Course]) -> SlowSteps | N
         balance.steps[place] if place is not None and shape in ("since", "until") else None, period,
     )  # fmt: skip
     return _explain(bare, balance, slow, courses)
+
+
+def _joined(balance: Accounts, slow: Mask, times: Floats) -> Accounts | None:
+    """The accounts with pauses in one row that lie in two: an evaluation or a checkpoint behind a step runs kernels of
+    its own, which that step's row counts, and then keeps the host from beginning the next one, which waits before its
+    first kernel. What lies before that one's beginning on the host belongs to the step that was slow already. None
+    where no two slow steps are one."""
+    if balance.prepared is None:
+        return None
+    lead = balance.data if balance.within is None else balance.data - balance.within
+    before = np.maximum(np.nan_to_num(lead - balance.prepared), 0.0)
+    extra = times - float(np.median(times[~slow]))
+    same = np.zeros(len(slow), bool)
+    same[1:] = slow[1:] & slow[:-1] & (np.median(before, axis=0) >= MOST * extra)[1:]
+    if not same.any():
+        return None
+    gone = np.where(same, before, 0.0)
+    came = np.pad(gone[:, 1:], ((0, 0), (0, 1)))  # there it is no wait before the first kernel
+    return replace(
+        balance, time=balance.time - gone + came, data=balance.data - gone, host=balance.host + came,
+        idle=balance.idle - gone + came,
+    )  # fmt: skip
 
 
 def _stands_still(balance: Accounts, slow: Mask, times: Floats, _: dict[int, Course]) -> bool:

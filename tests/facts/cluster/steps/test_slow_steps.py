@@ -295,6 +295,28 @@ def test_a_wait_is_named_after_the_step_in_which_the_host_was_busy(prepared_us, 
     assert _usual_jitter(balance, found) == 0.0  # whatever the slow step is called, it is none of the usual ones
 
 
+@pytest.mark.parametrize(
+    ("prepared_us", "slow"), [(300.0, ("4", "9", "14")), (None, ("4", "5", "9", "10", "14", "15"))]
+)
+def test_an_evaluation_and_the_save_behind_it_are_one_slow_step(prepared_us, slow) -> None:
+    """Kernels of the evaluation stand in the step's own row; while the host saves, the next step has not begun, and its
+    first kernel waits: one event of 110 ms every five steps, not two of 50 and 60 ms."""
+    steps = 16
+    compute, start = (np.full((1, steps), each) for each in (30e3, 100.0))
+    compute[0, [3, 8, 13]] += 50e3
+    start[0, [4, 9, 14]] += 60e3
+    none = np.zeros((1, steps))
+    balance = Accounts(
+        [0], [str(step) for step in range(1, steps + 1)], compute + start, compute, start, none, none, start, True
+    )
+    if prepared_us is not None:
+        balance.prepared = np.minimum(start, prepared_us)
+    found = _find(balance, {})
+    assert found is not None and found.names == slow
+    assert found.extra.sum() == pytest.approx(330e3, rel=0.01)
+    assert (found.period == 5) == (prepared_us is not None)
+
+
 @pytest.mark.parametrize(("idle", "named"), [([1, 616, 1], ("1",)), ([1, 616, 620], None), ([1, 3, 1], None)])
 def test_one_stall_in_three_steps_is_no_part_of_each(idle, named) -> None:
     """The device stands still in one of three steps and not in two that are alike: that one is the exception. Of two
