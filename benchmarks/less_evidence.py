@@ -100,6 +100,8 @@ ELSEWHERE_TOLD = {
 }
 """The same fault by what is left: whom the others wait for in some of the steps they wait for in the recording, where
 steps are not told apart; hosts that pause in turn make some steps slow, and one of them alone is the one that idles."""
+IN_PARTS = frozenset({"slow-link", "host-dispatch-bound"})
+"""Verdicts about several ranks each of which is late by itself."""
 CUT_BEFORE = frozenset({"recording-kernels-cut-in-half"})
 """Healthy but for a table that lacks steps: cut to the steps that all tables hold, it may be called so."""
 
@@ -108,8 +110,11 @@ def violations(whole: Answer, part: Answer) -> Iterator[tuple[str, str]]:
     """(kind, text) of every breach of the law."""
     if part.direction == "healthy" and whole.direction != "healthy":
         yield "healthy", f"was {whole.direction}: {', '.join(sorted(whole.roots)) or 'no cause'}"
-    gone = whole.blamed and not whole.blamed & part.at_hand
-    allowed = {"waiting-on-slow-rank"} if gone else set()  # whoever is to blame is among the absent, as it says
+    # Whoever is to blame is among the absent, as it says; of hosts that pause in turn and of a slow link's ends some are
+    # enough: they keep the others waiting, and what holds them is not at hand.
+    absent = whole.blamed - part.at_hand
+    gone = absent and (absent == whole.blamed or whole.roots <= IN_PARTS)
+    allowed = {"waiting-on-slow-rank"} if gone else set()
     allowed |= {other for verdict in whole.roots & ELSEWHERE_TOLD.keys() for other in ELSEWHERE_TOLD[verdict]}
     if part.at_hand and (part.at_hand <= whole.blamed or len(part.at_hand) == 1):  # one alone may not know its number
         allowed |= {ALONE[verdict] for verdict in whole.roots & ALONE.keys()}

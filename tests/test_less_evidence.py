@@ -80,10 +80,15 @@ def test_the_law_can_be_broken() -> None:
     assert list(violations(whole, Answer("undetermined", frozenset(), frozenset()))) == []
 
 
-@pytest.mark.parametrize(("at_hand", "breaches"), [({0, 1}, 0), ({0, 3}, 1)])
-def test_somebody_absent_may_be_named_late_where_the_blamed_are_absent(at_hand: set[int], breaches: int) -> None:
-    """Ranks whose links are slow come late to the collectives of the others."""
-    whole = Answer("communication", frozenset({"slow-link"}), frozenset({"slow-link"}), frozenset({2, 3}))
+@pytest.mark.parametrize(
+    ("verdict", "at_hand", "breaches"),
+    [("slow-link", {0, 1}, 0), ("slow-link", {0, 3}, 0), ("slow-link", {0, 2, 3}, 1), ("idle-imbalance", {0, 3}, 1)],
+)
+def test_somebody_absent_may_be_named_late_where_the_blamed_are_absent(
+    verdict: str, at_hand: set[int], breaches: int
+) -> None:
+    """Ranks whose links are slow come late to the collectives of the others; so does the absent end of such a link."""
+    whole = Answer("communication", frozenset({verdict}), frozenset({verdict}), frozenset({2, 3}))
     late = frozenset({"waiting-on-slow-rank"})
     assert len(list(violations(whole, Answer("communication", late, late, at_hand=frozenset(at_hand))))) == breaches
 
