@@ -110,8 +110,8 @@ def violations(whole: Answer, part: Answer) -> Iterator[tuple[str, str]]:
     """(kind, text) of every breach of the law."""
     if part.direction == "healthy" and whole.direction != "healthy":
         yield "healthy", f"was {whole.direction}: {', '.join(sorted(whole.roots)) or 'no cause'}"
-    # Whoever is to blame is among the absent, as it says; of hosts that pause in turn and of a slow link's ends some are
-    # enough: they keep the others waiting, and what holds them is not at hand.
+    # whoever is to blame is among the absent, as it says; of hosts that pause in turn and of a slow link's ends, some
+    # are enough: they keep the others waiting, and what holds them is not at hand
     absent = whole.blamed - part.at_hand
     gone = absent and (absent == whole.blamed or whole.roots <= IN_PARTS)
     allowed = {"waiting-on-slow-rank"} if gone else set()
