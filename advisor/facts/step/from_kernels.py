@@ -8,6 +8,7 @@ from itertools import pairwise
 
 import numpy as np
 
+from advisor.basics.arrays import Ints
 from advisor.basics.intervals import Intervals, clip, measure, subtract, union
 from advisor.facts.base import FactSet, Family, Reduction, Run, fact, kind
 from advisor.facts.device.kernel_time import Timeline, busy, timeline_of
@@ -157,10 +158,11 @@ def _is_behind(end: int, running: Intervals) -> bool:
 
 
 def _begun(trace: Trace, marks: list[tuple[str, int, int]], running: Intervals) -> list[tuple[str, int, int]] | None:
-    """(step, start of the first kernel that was launched in its mark, idle before that), nanoseconds: steps of the
+    """(step, start of the first kernel that was asked for in its mark, idle before that), nanoseconds: steps of the
     device, however far it is behind its host. None where launches are not told."""
-    order = np.argsort(trace.launched, kind="stable")
-    launched, found = trace.launched[order], list[tuple[str, int, int]]()
+    asked = _asked(trace)
+    order = np.argsort(asked, kind="stable")
+    launched, found = asked[order], list[tuple[str, int, int]]()
     for name, start, end in marks:
         low, stop = np.searchsorted(launched, (start, end))
         first = int(trace.started[order[low:stop]].min()) if low < stop else int(running[1][-1])
@@ -174,10 +176,16 @@ def _begun(trace: Trace, marks: list[tuple[str, int, int]], running: Intervals) 
     return found
 
 
+def _asked(trace: Trace) -> Ints:
+    """When the loop asked for each task: a queue hands the last operators of a step to the launching thread when the
+    loop is in the next step already."""
+    return trace.called if trace.called.size else trace.launched
+
+
 def _end_of_last(trace: Trace, mark: tuple[str, int, int], running: Intervals) -> int:
     """When the last step's kernels end: what is launched a whole step behind its mark is none of it."""
     _, start, end = mark
-    later = trace.started[trace.launched > 2 * end - start]
+    later = trace.started[_asked(trace) > 2 * end - start]
     until = np.searchsorted(running[0], later.min(initial=running[1][-1]))
     return int(running[1][max(until - 1, 0)])
 

@@ -47,8 +47,9 @@ def device_tasks(rank: Rank) -> Tasks | None:
 
 def _read(rank: Rank) -> Trace | None:
     if rank.has("trace"):
-        alone = not rank.has("collectives")  # nothing else tells what they exchange
-        return stream_trace(rank.tables["trace"].paths, rank.note_path, _device_of(rank), sized=alone)
+        sized = not rank.has("collectives")  # nothing else tells what they exchange
+        alone = not rank.has("kernels")  # nor of which step a kernel is
+        return stream_trace(rank.tables["trace"].paths, rank.note_path, _device_of(rank), sized=sized, alone=alone)
     if trace_source(rank) is not None:
         return read_trace(rank.tables["kernels"].paths, rank.note_path)
     return None

@@ -16,6 +16,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from functools import cache, lru_cache
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 
@@ -59,6 +60,8 @@ DATA_PIPELINE = "Dataset::"
 BATCH_FETCH = "Dataset::IteratorConsumer::GetNextAsVector"
 """The loop's call for its next batch, one for each."""
 _FLOW = "HostToDevice"
+_CALLS = frozenset(("torch_to_npu", "async_npu"))
+"""Links from a call of the framework to the device's task; newer and older name."""
 _STEP = re.compile(r"(?:^|::)ProfilerStep#([0-9]+)$")
 
 
@@ -130,6 +133,9 @@ class Trace:
     """The collectives as a whole, as the profiler draws them apart from the device's tasks …"""
     bytes_of: dict[str, float] = field(default_factory=dict)
     """… and what each exchanges, elements × their width, where they tell and somebody wants to know."""
+    called: Ints = field(default_factory=lambda: np.zeros(0, np.int64))
+    """When the framework's call came for each of those `launched`, which a queue may hand on to the launching thread
+    later; empty where no call is told, or nobody wants to know."""
 
 
 class _Codes(dict[str, int]):
@@ -275,9 +281,9 @@ def _only(code: int) -> bytes:
 
 
 class _Collector:
-    def __init__(self, device: int | None = None, *, sized: bool = False) -> None:
+    def __init__(self, device: int | None = None, *, sized: bool = False, alone: bool = False) -> None:
         self.bytes_of: dict[str, float] = {}
-        self.sized = sized
+        self.sized, self.alone = sized, alone
         """Whether `bytes_of` is wanted."""
         self.device = device
         """The one whose events are wanted, where the timeline holds several; the host's are everybody's."""
@@ -286,6 +292,8 @@ class _Collector:
         """pid -> place among the processes."""
         self.sent: list[tuple[Ints, Ints]] = []
         self.received: list[tuple[Ints, Ints]] = []
+        self.calls: list[tuple[Ints, Ints]] = []
+        self.answers: list[tuple[Ints, Ints]] = []
         self.frequency: list[tuple[int, float]] = []
         self.iterations: list[tuple[str, str, int, int]] = []
         self.events = 0
@@ -311,8 +319,11 @@ class _Collector:
             for described in descriptions(block, (ELEMENTS,)):
                 if is_collective(described.name) and (size := _exchanged(described)):
                     self.bytes_of[described.name] = size
-        for phase, into in (("s", self.sent), ("f", self.received)):
-            identities, flows = _links([*itertools.compress(events, phases.translate(_only(ord(phase))))])
+        for phase, into, calls in (("s", self.sent, self.calls), ("f", self.received, self.answers)):
+            ends = [*itertools.compress(events, phases.translate(_only(ord(phase))))]
+            identities, flows = _links(ends)
+            if self.alone and (told := [event for event in ends if event.name in _CALLS]):
+                calls.append((np.array([_number_of(event.id) for event in told]), nanoseconds([*map(_TS, told)])))
             if flows:
                 into.append((identities, at := nanoseconds([*map(_TS, flows)])))
                 self.untimed += int((at < 0).sum())
@@ -404,6 +415,7 @@ class _Collector:
             twice=_repeated(*_joined(self.sent)) + _repeated(spans.start, spans.end, spans.name),
             iterations=sorted(set(self.iterations), key=lambda one: one[2:]), copies=union(*_joined(copies)),
             collectives=_spans(collectives), bytes_of=self.bytes_of,
+            called=_at_starts(*_match(self.calls, self.answers), launched, started),
         )  # fmt: skip
 
 
@@ -502,6 +514,25 @@ def _match(sent: Sequence[tuple[Ints, Ints]], received: Sequence[tuple[Ints, Int
     return launched[order], started[order]
 
 
+def _at_starts(called: Ints, begun: Ints, launched: Ints, started: Ints) -> Ints:
+    """When the call came for each task that `started`; when it was launched where no call is told for it."""
+    if not begun.size:
+        return begun
+    at = np.minimum(np.searchsorted(begun, started), begun.size - 1)
+    return np.where((begun[at] == started) & (called[at] <= launched), called[at], launched)
+
+
+def _number_of(text: Any) -> int:
+    """The whole number that a JSON value is, also as a text; -1 where it is none."""
+    digits = bytes(text).strip(b'"')
+    number = int(digits) if digits.isdigit() and len(digits) <= _MOST_DIGITS else -1
+    return number if number < np.iinfo(np.int64).max else -1
+
+
+_MOST_DIGITS = 19
+"""Of a number of 64 bits."""
+
+
 def _repeated(*columns: Ints) -> int:
     """Rows that are like another one; unknown numbers and times, below 0, are like none."""
     known = np.logical_and.reduce([column >= 0 for column in columns])
@@ -540,10 +571,12 @@ def _numbers(names: list[str]) -> Ints | None:
 _NO_DIGITS = str.maketrans("", "", "0123456789\n")
 
 
-def stream_trace(paths: Sequence[Path], note: Note, device: int | None = None, *, sized: bool = False) -> Trace | None:
+def stream_trace(
+    paths: Sequence[Path], note: Note, device: int | None = None, *, sized: bool = False, alone: bool = False
+) -> Trace | None:
     """The timeline that these files hold, of one device where they tell of several, `sized` with what collectives
     exchange; None where they hold no event."""
-    collector, cut = _Collector(device, sized=sized), False
+    collector, cut = _Collector(device, sized=sized, alone=alone), False
     for path in paths:
         try:
             for events, block in stream(path, note):

@@ -42,6 +42,8 @@ class Event(msgspec.Struct, gc=False):
     pid: int | str = 0
     ts: msgspec.Raw = _NONE
     dur: float | None = None
+    id: msgspec.Raw = _NONE
+    """Of an end of a link: what its other end has, too."""
 
 
 class _Ran(msgspec.Struct, gc=False, rename={"core": "Task Type"}):
@@ -65,6 +67,7 @@ class OddEvent(msgspec.Struct, gc=False):
     pid: int | str = 0
     ts: msgspec.Raw = _NONE
     dur: Any = None
+    id: msgspec.Raw = _NONE
 
 
 class Description(msgspec.Struct, gc=False):
@@ -126,7 +129,7 @@ def decode_tasks(data: bytes) -> list[TaskEvent]:
     try:
         return _TASKS.decode(data)
     except msgspec.ValidationError:
-        return [TaskEvent(event.ph, event.name, event.pid, event.ts, event.dur) for event in _decode(data)]
+        return [TaskEvent(event.ph, event.name, event.pid, event.ts, event.dur, event.id) for event in _decode(data)]
 
 
 def _decode(data: bytes) -> list[Event]:
@@ -135,7 +138,7 @@ def _decode(data: bytes) -> list[Event]:
         return _EVENTS.decode(data)
     except msgspec.ValidationError:
         events = _ODD_EVENTS.decode(data)
-    return [Event(event.ph, event.name, event.pid, event.ts, _number(event.dur)) for event in events]
+    return [Event(event.ph, event.name, event.pid, event.ts, _number(event.dur), event.id) for event in events]
 
 
 def _number(value: object) -> float | None:

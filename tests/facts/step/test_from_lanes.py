@@ -55,6 +55,38 @@ def test_a_step_of_a_device_that_is_behind_lasts_as_its_kernels_do(tmp_path: Pat
     assert facts.number("step.idle_share", RUN) < 0.01
 
 
+@pytest.mark.parametrize(("called", "name"), [(True, "torch_to_npu"), (True, "async_npu"), (False, "")])
+def test_what_a_queue_launches_late_belongs_to_the_step_that_asked_for_it(
+    tmp_path: Path, called: bool, name: str
+) -> None:
+    """A second thread launches the last three of ten kernels when the loop is in its next step already. By their
+    launches each step would begin with the last kernels of the one before, and the first lack its own."""
+    events: list[dict[str, object]] = [
+        {"ph": "M", "name": "process_name", "pid": pid, "args": {"name": title}}
+        for pid, title in ((1, "Python"), (2, "CANN"), (3, "Ascend Hardware"))
+    ]
+    for step in range(4):
+        begin = 1_000_000 + 30_000 * step
+        mark = {"ph": "X", "name": f"ProfilerStep#{step}", "pid": 1, "tid": 1, "dur": 30_000}
+        events.append(mark | {"ts": f"{begin}.000"})
+        for number in range(10):
+            call, launch, start = begin + 100 * number, begin + 4000 * number, begin + 9000 + 3000 * number
+            late = {"name": f"HostToDevice{10 * step + number}", "cat": "HostToDevice"}
+            flows = [({"ts": f"{launch}.000", "pid": 2}, late)]
+            if called:
+                flows.append(({"ts": f"{call}.000", "pid": 1}, {"name": name, "cat": "async_npu", "id": start * 1000}))
+            for sent, flow in flows:
+                events.append({"ph": "s", "tid": 1, **sent, **flow})
+                events.append({"ph": "f", "bp": "e", "tid": 2, "pid": 3, "ts": f"{start}.000", **flow})
+            events.append(
+                {"ph": "X", "name": "MatMulV2", "pid": 3, "tid": 2, "ts": f"{start}.000", "dur": 2900 - 200 * number,
+                 "args": {"Task Type": "AI_CORE"}}
+            )  # fmt: skip
+    (tmp_path / "trace_view.json").write_text(json.dumps(events))
+    facts = measure([tmp_path], ["step.jitter"], Options(jobs=1)).facts
+    assert (facts.number("step.jitter", RUN) < 0.001) == called
+
+
 @pytest.mark.parametrize("part", [0.35, 0.5, 0.8])
 def test_a_timeline_that_ends_within_a_step_does_not_idle_to_its_end(tmp_path: Path, part: float) -> None:
     """The step's mark was written before the kernels that the cut took away: what is behind these is not recorded."""
