@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pytest
 
+from advisor.facts.step.from_kernels import KERNEL_STEPS
 from advisor.model import RUN
 from advisor.pipeline import Options, measure
 from benchmarks.simulator import Scenario, simulate, write_profile
@@ -83,8 +84,11 @@ def test_what_a_queue_launches_late_belongs_to_the_step_that_asked_for_it(
                  "args": {"Task Type": "AI_CORE"}}
             )  # fmt: skip
     (tmp_path / "trace_view.json").write_text(json.dumps(events))
-    facts = measure([tmp_path], ["step.jitter"], Options(jobs=1)).facts
-    assert (facts.number("step.jitter", RUN) < 0.001) == called
+    run = measure([tmp_path], ["step.time_us"], Options(jobs=1)).run
+    assert run is not None
+    (found,) = run.each(KERNEL_STEPS).values()
+    computing = [step.computing_us for step in found.steps]
+    assert computing == ([20_000.0] * 4 if called else [17_600.0, 20_000.0, 20_000.0, 22_400.0])
 
 
 @pytest.mark.parametrize("part", [0.35, 0.5, 0.8])
