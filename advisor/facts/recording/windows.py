@@ -15,6 +15,7 @@ from itertools import pairwise
 import numpy as np
 
 from advisor.basics.arrays import Floats, Ints, Mask
+from advisor.basics.behind import first_asked
 from advisor.basics.units import whole
 from advisor.facts.operators.kinds import is_conversion, is_update
 from advisor.facts.recording.between import awaits_data
@@ -27,7 +28,10 @@ from advisor.knowledge.measuring import limit
 from advisor.sources.base import Rank
 from advisor.sources.streams.kernels import Kernels
 from advisor.sources.streams.rank_trace import load_trace
+from advisor.sources.streams.trace import Trace
 
+_BEHIND = limit("device_windows", "behind")
+"""As of databases."""
 NAMELESS = ("0", "")
 """How writers call the one row of a recording without steps."""
 
@@ -85,7 +89,7 @@ def place(rank: Rank, kernels: Kernels, whole: bool, computes: Mask) -> Placed:
         return _placed(kernels, names, np.array([start for start, _ in firsts], np.int64), "kernels", apart)
     trace = load_trace(rank)
     if trace is not None and trace.steps and not span_the_run([name for name, *_ in trace.steps]):
-        first = np.array([start for _, start, _ in trace.steps], np.int64)
+        first = _on_device(trace, int(kernels.end[known].max()))
         if (kernels.start[known] >= first[0]).any():
             return _placed(kernels, [name for name, _, _ in trace.steps], first, "trace")
     if (by_graph := _in_iterations(rank, kernels)) is not None:
@@ -93,6 +97,18 @@ def place(rank: Rank, kernels: Kernels, whole: bool, computes: Mask) -> Placed:
     if not whole or is_marked(rank):
         return _placed(kernels, ["0"], np.array([kernels.start[known].min()]), "")
     return _recorded(kernels, steady(), known)
+
+
+def _on_device(trace: Trace, last: int) -> Ints:
+    """Where the marks of steps on the host lie on a device that is behind it, by the links from launch to start; as
+    they are where it keeps up, or nothing is linked."""
+    marks = np.array([start for _, start, _ in trace.steps], np.int64)
+    lasts = np.array([end - start for _, start, end in trace.steps], np.int64)
+    if len(marks) < 2 or not trace.launched.size or last - trace.steps[-1][2] <= _BEHIND * lasts.min():
+        return marks
+    asked = trace.called if trace.called.size else trace.launched
+    begun = first_asked(asked, trace.started, marks, last)
+    return begun if (np.diff(begun) > 0).all() else marks
 
 
 def _steady(kernels: Kernels, known: Mask, computes: Mask) -> Steady:

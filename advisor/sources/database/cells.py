@@ -7,8 +7,8 @@ import sqlite3
 import numpy as np
 
 from advisor.basics.arrays import Ints, Mask
-from advisor.sources.database.dbfile import PLAIN_TABLES
 
+PLAIN_TABLES = "SELECT name FROM sqlite_master WHERE type = 'table' AND sql NOT LIKE 'CREATE VIRTUAL%'"
 _LATEST = 1 << 62
 
 

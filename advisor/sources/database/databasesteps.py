@@ -71,8 +71,9 @@ def _lost_collectives(database: Database) -> int:
     return max(int(known) - int(found), 0)
 
 
-def _windows(database: Database, first: int, last: int) -> list[tuple[str, int, int]]:
-    """(step, start, end): the host's step ranges, the last one open so that the device may finish it.
+def _windows(database: Database, first: int, last: int) -> list[tuple[str, int, int, int]]:
+    """(step, start, end, when it began on the host): the host's step ranges as the device works them off, the last one
+    open so that the device may finish it.
 
     Without a table of steps all is one step "0"; with one that cannot be used nobody knows the steps: no range.
     """
@@ -82,10 +83,12 @@ def _windows(database: Database, first: int, last: int) -> list[tuple[str, int, 
         [(str(n), s, e) for n, s, e in rows if isinstance(s, int) and isinstance(e, int) and 0 <= s < e]
     )
     if not usable:
-        return [] if database.has("STEP_TIME") and database.holds_rows("step_time") else [("0", first, last)]
-    starts = [min(first, usable[0][1]), *(row[1] for row in usable[1:])]
-    ends = [*starts[1:], max(last, usable[-1][2])]
-    return [(str(row[0]), start, end) for row, start, end in zip(usable, starts, ends, strict=True)]
+        return [] if database.has("STEP_TIME") and database.holds_rows("step_time") else [("0", first, last, first)]
+    begun = database.on_device(usable)
+    starts = [min(first, begun[0][1]), *(row[1] for row in begun[1:])]
+    ends = [*starts[1:], max(last, begun[-1][2])]
+    marks = [min(start, mark) for start, (_, mark, _) in zip(starts, usable, strict=True)]
+    return list(zip((name for name, *_ in usable), starts, ends, marks, strict=True))
 
 
 def steps_of(database: Database, starts: Sequence[Any]) -> list[str | None]:
@@ -96,7 +99,7 @@ def steps_of(database: Database, starts: Sequence[Any]) -> list[str | None]:
     windows = _windows(database, min(usable), max(usable) + 1)
     if not windows:
         return [None] * len(starts)
-    begins = [low for _, low, _ in windows]
+    begins = [low for _, low, *_ in windows]
     return [windows[max(0, bisect_right(begins, start) - 1)][0] if isinstance(start, int) else None for start in starts]
 
 
@@ -125,14 +128,14 @@ def steps_from_tasks(database: Database, note: Note) -> dict[str, list[Any]] | N
     exposed = subtract(communication, computing)
     names = ("step", "computing_us", "exposed_us", "overlapped_us", "communication_us", "free_us", "preparing_us")
     columns: dict[str, list[Any]] = {name: [] for name in names}
-    for step, low, high in _windows(database, first, last):
+    for step, low, high, mark in _windows(database, first, last):
         inside = clip(busy, low, high)
         if not inside[0].size:
             continue
         begin, end = int(inside[0][0]), int(inside[1][-1])
         parts = [measure(clip(part, low, high)) / 1e3 for part in (computing, exposed, communication)]
         free = measure(complement(inside, begin, end)) / 1e3
-        preparing = (begin - low) / 1e3 if database.has("STEP_TIME") else None
+        preparing = (begin - mark) / 1e3 if database.has("STEP_TIME") else None
         row = (step, parts[0], parts[1], parts[2] - parts[1], parts[2], free, preparing)
         for name, value in zip(names, row, strict=True):
             told = {"step": True, "communication_us": heard, "computing_us": whole}.get(name, whole and heard)

@@ -19,6 +19,7 @@ from advisor.sources.base import Rank
 from advisor.sources.coded import Coded
 from advisor.sources.connection import connect
 from advisor.sources.database.columns import keep_texts, read_columns, read_with_texts
+from advisor.sources.database.devicewindows import Step, on_device
 from advisor.sources.database.pages import NOTHING, Cells, Columns, Unfit
 from advisor.sources.database.rowchecks import LOOKED_AT, odd_rows
 from advisor.sources.metadata import as_int
@@ -27,7 +28,6 @@ from advisor.sources.text.textfiles import why_unreadable
 from advisor.sources.topology import LARGEST_WORLD
 from advisor.tables import LONGEST_TEXT
 
-PLAIN_TABLES = "SELECT name FROM sqlite_master WHERE type = 'table' AND sql NOT LIKE 'CREATE VIRTUAL%'"
 NO_RANK = 0xFFFF
 """What tasks of collectives hold where they have no partner, or 0xFFFFFFFF."""
 MOST_IDS = 8
@@ -164,6 +164,10 @@ class Database:
         if not self.has("STRING_IDS", "id", "value"):
             return {}
         return keep_texts(self._connection, lambda: read_texts(self._connection, self._names["string_ids"]))
+
+    def on_device(self, steps: list[Step]) -> list[Step]:
+        """The host's windows of steps as the device works them off."""
+        return on_device(self._connection, steps)
 
     def names_of(self, table: str) -> dict[Any, str]:
         """An ENUM_* table: code -> name."""

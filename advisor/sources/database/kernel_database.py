@@ -23,6 +23,7 @@ from advisor.sources.connection import connect
 from advisor.sources.database.cells import are_times, columns_of, is_time
 from advisor.sources.database.columns import keep_texts, read_columns
 from advisor.sources.database.dbfile import distinct_steps, read_texts, step_query, text_behind
+from advisor.sources.database.devicewindows import Step, on_device
 from advisor.sources.database.kernel_counters import Measured, measured_at_once, measured_by_rows, pipes_of
 from advisor.sources.database.pages import NOTHING, Cells, Columns, Unfit
 from advisor.sources.database.sums import described, tasks_behind
@@ -34,7 +35,6 @@ from advisor.tables import TABLES
 log = logging.getLogger("advisor")
 
 _ROWS = 100_000
-_Step = tuple[str, int, int]
 """Its name, where it begins and ends, nanoseconds."""
 _TEXTS = {
     "name": ("name",), "type": ("opType",), "core": ("taskType",), "state": ("opState",),
@@ -117,41 +117,16 @@ def texts_of(connection: sqlite3.Connection) -> dict[int, str]:
     return keep_texts(connection, lambda: read_texts(connection, "STRING_IDS"))
 
 
-def _steps(connection: sqlite3.Connection, path: Path, note: Note) -> list[_Step]:
+def _steps(connection: sqlite3.Connection, path: Path, note: Note) -> list[Step]:
     query = step_query(columns_of(connection, "STEP_TIME"))
     rows = connection.execute(query).fetchall() if query else []
     timed = [(str(name), start, end) for name, start, end in rows if is_time(start) and is_time(end)]
     if len(timed) < len(rows):
         note(str(path), f"{len(rows) - len(timed)} of {len(rows)} steps in STEP_TIME have no usable time")
-    return _on_device(connection, distinct_steps(timed))
+    return on_device(connection, distinct_steps(timed))
 
 
-def _on_device(connection: sqlite3.Connection, steps: list[_Step]) -> list[_Step]:
-    """The host's windows of steps as the device works them off, where it ends a whole window behind: each from the
-    first task on that the host enqueued in it. A host that nothing makes wait is several steps ahead."""
-    needed = {"TASK": {"startNs", "endNs", "connectionId"}, "PYTORCH_API": {"startNs", "connectionId"}}
-    needed["CONNECTION_IDS"] = {"id", "connectionId"}
-    if len(steps) < 2 or any(not columns <= columns_of(connection, table) for table, columns in needed.items()):
-        return steps
-    last = connection.execute("SELECT MAX(endNs) FROM TASK").fetchone()[0]
-    if not is_time(last) or last - steps[-1][2] <= min(end - start for _, start, end in steps):
-        return steps
-    query = (
-        "SELECT MIN(CAST(p.startNs AS INTEGER)), t.startNs FROM TASK t JOIN CONNECTION_IDS i "
-        "ON i.connectionId = t.connectionId JOIN PYTORCH_API p ON p.connectionId = i.id GROUP BY t.rowid"
-    )
-    launched = [(host, device) for host, device in connection.execute(query) if is_time(host) and is_time(device)]
-    if not launched:
-        return steps
-    host, device = np.array(sorted(launched), np.int64).T
-    first = np.minimum.accumulate(device[::-1])[::-1]
-    at = np.searchsorted(host, [start for _, start, _ in steps])
-    begins = [int(first[place]) if place < len(first) else int(last) for place in at]
-    ends = [*begins[1:], int(last)]
-    return [(name, begin, end) for (name, _, _), begin, end in zip(steps, begins, ends, strict=True)]
-
-
-def _with_steps(block: Block, steps: list[_Step]) -> Block:
+def _with_steps(block: Block, steps: list[Step]) -> Block:
     """Gives each kernel the step in whose window it starts; those outside all windows belong to the last step."""
     start: Ints = block["start_ns"]
     if not steps or not start.size:

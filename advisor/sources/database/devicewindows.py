@@ -1,0 +1,62 @@
+"""The host's windows of steps as the device works them off."""
+
+from __future__ import annotations
+
+import sqlite3
+
+import numpy as np
+
+from advisor.basics.behind import first_asked
+from advisor.knowledge.measuring import limit
+from advisor.sources.database.cells import columns_of, is_time
+
+Step = tuple[str, int, int]
+"""Name, start, end in nanoseconds."""
+
+_BEHIND = limit("device_windows", "behind")
+"""Part of the shortest window by which the device may end behind its host and still be where that is."""
+
+_ASKED = (
+    (
+        {"TASK": {"startNs", "endNs", "connectionId"}, "PYTORCH_API": {"startNs", "connectionId"},
+         "CONNECTION_IDS": {"id", "connectionId"}},
+        "SELECT MIN(CAST(p.startNs AS INTEGER)), t.startNs FROM TASK t JOIN CONNECTION_IDS i "
+        "ON i.connectionId = t.connectionId JOIN PYTORCH_API p ON p.connectionId = i.id GROUP BY t.rowid",
+    ),
+    (
+        {"TASK": {"startNs", "endNs", "connectionId"}, "CANN_API": {"startNs", "connectionId"}},
+        "SELECT MIN(CAST(a.startNs AS INTEGER)), t.startNs FROM TASK t JOIN CANN_API a "
+        "ON a.connectionId = t.connectionId GROUP BY t.rowid",
+    ),
+)  # fmt: skip
+"""Tables with their columns, and what asks them for (when the host asked for a task, when it started): the framework's
+calls before those of the launching thread, which a queue may keep from them until the next step has begun."""
+
+
+def on_device(connection: sqlite3.Connection, steps: list[Step]) -> list[Step]:
+    """Each step from the first task on that the host asked for in it. A host that nothing makes wait is a part of a
+    step or several steps ahead: by its own marks the first step would lack work, and the last hold what is left. As
+    they are where the device keeps up, or nothing tells who asked for what."""
+    if len(steps) < 2 or not {"startNs", "endNs"} <= columns_of(connection, "TASK"):
+        return steps
+    last = connection.execute("SELECT MAX(endNs) FROM TASK").fetchone()[0]
+    shortest = min(end - start for _, start, end in steps)
+    if not is_time(last) or last - steps[-1][2] <= _BEHIND * shortest:
+        return steps
+    asked = _asked(connection)
+    if not asked:
+        return steps
+    host, device = np.array(asked, np.int64).T
+    begins = first_asked(host, device, np.array([start for _, start, _ in steps], np.int64), last).tolist()
+    ends = [*begins[1:], int(last)]
+    return [(name, begin, end) for (name, _, _), begin, end in zip(steps, begins, ends, strict=True)]
+
+
+def _asked(connection: sqlite3.Connection) -> list[tuple[int, int]]:
+    """(when the host asked for it, when it started) of the tasks of which that is told."""
+    for needed, query in _ASKED:
+        if all(columns <= columns_of(connection, table) for table, columns in needed.items()):
+            found = [(host, device) for host, device in connection.execute(query) if is_time(host) and is_time(device)]
+            if found:
+                return found
+    return []
