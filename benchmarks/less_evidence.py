@@ -80,8 +80,9 @@ def answer(folder: Path) -> Answer:
     blaming = [f for f in report.findings if f.direction != "evidence"]
     reached = frozenset(f.verdict for f in blaming if f.severity in SERIOUS or f.role == "symptom")
     roots = [f for f in blaming if f.severity in SERIOUS and f.role == "root_cause"]
-    blamed = frozenset(rank for f in roots for rank in f.subject.ranks)
     at_hand = frozenset(report.profile.ranks)
+    of_run = {f.verdict: at_hand for f in roots if f.verdict in IN_PARTS}  # of which any may be meant
+    blamed = frozenset(rank for f in roots for rank in f.subject.ranks or of_run.get(f.verdict, ()))
     return Answer(report.summary.direction, reached, frozenset(f.verdict for f in roots), blamed, at_hand)
 
 
