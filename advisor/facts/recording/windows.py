@@ -15,7 +15,6 @@ from itertools import pairwise
 import numpy as np
 
 from advisor.basics.arrays import Floats, Ints, Mask
-from advisor.basics.behind import first_asked
 from advisor.basics.units import whole
 from advisor.facts.operators.kinds import is_conversion, is_update
 from advisor.facts.recording.between import awaits_data
@@ -26,6 +25,7 @@ from advisor.facts.recording.steady import Steady, find_steady
 from advisor.facts.recording.sums import step_rows
 from advisor.knowledge.measuring import limit
 from advisor.sources.base import Rank
+from advisor.sources.streams.behind import first_asked
 from advisor.sources.streams.kernels import Kernels
 from advisor.sources.streams.rank_trace import load_trace
 from advisor.sources.streams.trace import Trace

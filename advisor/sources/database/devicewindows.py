@@ -6,9 +6,9 @@ import sqlite3
 
 import numpy as np
 
-from advisor.basics.behind import first_asked
 from advisor.knowledge.measuring import limit
-from advisor.sources.database.cells import columns_of, is_time
+from advisor.sources.connection import columns_of, is_time
+from advisor.sources.streams.behind import first_asked
 
 Step = tuple[str, int, int]
 """Name, start, end in nanoseconds."""

@@ -12,7 +12,7 @@ import numpy as np
 
 from advisor.basics.arrays import Floats, Ints
 from advisor.basics.numbering import numbered
-from advisor.sources.database.cells import columns_of
+from advisor.sources.connection import columns_of
 from advisor.sources.database.pages import NOTHING, Cells, read_blocks
 from advisor.tables import TABLES
 

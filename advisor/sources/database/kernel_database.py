@@ -19,8 +19,7 @@ import numpy as np
 from advisor.basics.arrays import Ints
 from advisor.basics.numbering import numbered
 from advisor.sources.coded import Coded
-from advisor.sources.connection import connect
-from advisor.sources.database.cells import are_times, columns_of, is_time
+from advisor.sources.connection import are_times, columns_of, connect, is_time
 from advisor.sources.database.columns import keep_texts, read_columns
 from advisor.sources.database.dbfile import distinct_steps, read_texts, step_query, text_behind
 from advisor.sources.database.devicewindows import Step, on_device

@@ -10,7 +10,7 @@ import numpy as np
 
 from advisor.basics.arrays import Ints
 from advisor.basics.numbering import numbered
-from advisor.sources.database.cells import are_times
+from advisor.sources.connection import are_times
 from advisor.sources.database.dbfile import Database
 from advisor.sources.database.pages import NOTHING, Cells, Unfit
 

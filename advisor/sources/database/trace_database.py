@@ -13,8 +13,7 @@ import numpy as np
 from advisor.basics.arrays import Ints
 from advisor.basics.intervals import union
 from advisor.basics.numbering import numbered
-from advisor.sources.connection import connect
-from advisor.sources.database.cells import are_times, columns_of, is_time
+from advisor.sources.connection import are_times, columns_of, connect, is_time
 from advisor.sources.database.columns import read_columns
 from advisor.sources.database.dbfile import distinct_steps, step_query
 from advisor.sources.database.kernel_database import texts_of

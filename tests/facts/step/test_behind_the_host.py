@@ -12,10 +12,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from advisor.basics.behind import first_asked
 from advisor.facts.base import Measured
 from advisor.model import RUN
 from advisor.pipeline import Options, measure
+from advisor.sources.streams.behind import first_asked
 from benchmarks.mutants.profiles import write_databases
 from benchmarks.simulator import Fault, Scenario, simulate, write_profile
 
