@@ -158,7 +158,7 @@ def _find_tables(files: Files) -> dict[str, TableRef]:
     tables: dict[str, TableRef] = {}
     refer("step_phases", "step_phases", "step_trace")
     refer("step_phases_average", "step_average", "step_trace")
-    if any("stream_" in _first_line(path) for path in files.get("step_trace", ())):
+    if any("stream_" in _first_line(path).lower() for path in files.get("step_trace", ())):
         refer("step_collectives", "step_collectives", "step_trace")
     if any("iteration_interval" in _first_line(path) for path in files.get("cluster", ())[:1]):
         if "step_phases" not in tables:

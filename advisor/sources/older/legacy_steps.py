@@ -31,6 +31,7 @@ _POINTS = {"start_us": "start_point", "fp_start_us": "fp_point", "bp_end_us": "b
 _REACHED = {"fp_start_us": ("start_us", "interval_us"), "bp_end_us": ("fp_start_us", "fp_bp_us"),
             "end_us": ("bp_end_us", "tail_us")}  # fmt: skip
 """A point that no column holds is where the part before it ends, in a trace of all parts."""
+_BEGINNING = "stream_"
 _ENDS = ("_start_point", "_end_point")
 _STREAM = re.compile(r"^stream_(?P<stream>[^_]+)_(?P<index>[0-9]+)_(?P<name>.+)$")
 
@@ -109,7 +110,7 @@ class StepSheet:
         import pandas as pd
 
         columns = {str(heading) for heading in self.frame.columns}
-        told = {c.removesuffix(_ENDS[0]).removesuffix(_ENDS[1]) for c in columns if c.startswith("stream_")}
+        told = {c.removesuffix(_ENDS[0]).removesuffix(_ENDS[1]) for c in columns if c.startswith(_BEGINNING)}
         labels = sorted(label for label in told if sum(label + ending in columns for ending in ("", *_ENDS)) > 1)
         if not labels:
             return {"step": pd.Series(dtype=object), "name": pd.Series(dtype=object)}
@@ -161,11 +162,22 @@ def split_label(label: str) -> tuple[str, str]:
     return (parts[1] if len(parts) > 1 else ""), label
 
 
+def _plain(heading: object) -> str:
+    """The heading of a collective's column with its fixed parts in small letters, as other columns are found whatever
+    their letters; the operation's name stays."""
+    text = str(heading)
+    if not text.lower().startswith(_BEGINNING):
+        return text
+    ending = next((each for each in _ENDS if text.lower().endswith(each)), "")
+    return _BEGINNING + text[len(_BEGINNING) : len(text) - len(ending)] + ending
+
+
 def read_step_sheet(path: Path, note: Note, average: bool = False) -> StepSheet | None:
     """The step rows of a trace, or its average row; None where there is none."""
     frame = read_sheet(path, note)
     if frame is None:
         return None
+    frame = frame.rename(columns=_plain)
     heading = find(frame, "step_num")
     if heading is None:
         note(str(path), "has no column step_num; it was not read")

@@ -108,6 +108,15 @@ def test_collectives_of_the_step_trace(tmp_path: Path) -> None:
     assert len(rows) == 3 and "disagree" in notes[0]
 
 
+def test_columns_of_collectives_are_found_whatever_their_letters(tmp_path: Path) -> None:
+    """As all other columns: without them a tail that holds gradients was a slow update."""
+    heading = f"{STEPS},stream_5_parallel_0_start_point,stream_5_parallel_0_end_point,stream_5_parallel_0"
+    row = "1,0,400,400,100,300,100,200,100,310,390,80"
+    for text in (heading, heading.upper()):
+        frame, _ = read("step_collectives", tmp_path / "t.csv", f"{text}\n{row}\n")
+        assert frame["duration_us"].tolist() == [pytest.approx(0.8)]
+
+
 def test_what_two_columns_tell_needs_no_third(tmp_path: Path) -> None:
     """Without the point where backward ends, or one of a collective's three columns, both are still known: a tail that
     holds communication must not be taken for a slow update."""
