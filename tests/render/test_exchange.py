@@ -13,7 +13,7 @@ import pytest
 from fake_reports import HOSTILE, SAMPLES, cluster, data_bound, hostile, reports
 from hypothesis import given, settings
 
-from advisor.model import Outcome, Role
+from advisor.model import Check, Outcome, Role
 from advisor.render import render
 from advisor.render.escaping import html_line, markdown
 from tests.helpers.junit import assert_fits_jenkins
@@ -56,6 +56,14 @@ def test_junit_is_well_formed_and_counts_add_up(report):
     ):
         assert int(suite.get(name)) == len(suite.findall(path)) == int(root.get(name, suite.get(name)))
     assert_fits_jenkins(ElementTree.tostring(root, encoding="unicode"))
+
+
+def test_a_rule_whose_finding_stands_elsewhere_has_not_passed():
+    """Two rules that find one thing give one finding; a dashboard would show the other one as fine."""
+    told = cluster()
+    told = replace(told, checked=(*told.checked, Check("COMP999", Outcome.FAIL)))
+    cases = {case.get("name"): case for case in ElementTree.fromstring(render(told, "junit").encode()).iter("testcase")}
+    assert "another rule" in cases["COMP999"].find("skipped").get("message")
 
 
 def test_junit_outcomes():

@@ -66,6 +66,8 @@ def _fill(case: ElementTree.Element, item: Check, findings: list[Finding], lang:
         reason = item.reason or titles_of(item.missing, lang)
         words = word(lang, f"outcomes.{item.outcome.value}")
         ElementTree.SubElement(case, "skipped", message=printable(f"{words}: {reason}" if reason else words))
+    elif item.outcome is Outcome.FAIL:  # no finding of its own, and yet nothing that passed
+        ElementTree.SubElement(case, "skipped", message=word(lang, "report.told_elsewhere"))
 
 
 def _describe(finding: Finding, lang: str) -> str:
