@@ -8,13 +8,15 @@ from contextlib import contextmanager
 from contextvars import ContextVar
 from pathlib import Path
 from types import MappingProxyType
-from typing import Any
+from typing import Any, TypeVar
 
 import numpy as np
 import numpy.typing as npt
 
 from advisor.sources.coded import Coded
 from advisor.sources.database.pages import Cells, Columns, Texts, Unfit, read_blocks
+
+T = TypeVar("T")
 
 _TOGETHER: Mapping[str, Mapping[str, Cells]] = {
     "TASK": dict.fromkeys(("startNs", "endNs", "globalTaskId", "streamId", "connectionId"), Cells.WHOLE),
@@ -23,29 +25,30 @@ _TOGETHER: Mapping[str, Mapping[str, Cells]] = {
 """Columns that several readers want of a table between them: who asks first decodes all of them."""
 
 _KEPT: ContextVar[dict[tuple[Path, str], Columns] | None] = ContextVar("kept columns", default=None)
-_TEXTS: ContextVar[dict[str, dict[Any, str]] | None] = ContextVar("kept texts", default=None)
+_READ: ContextVar[dict[tuple[str, str], Any] | None] = ContextVar("what was read", default=None)
 
 
 @contextmanager
 def keeping_columns() -> Iterator[None]:
-    """While this lasts, columns that were decoded and texts are kept for the next one who asks."""
-    columns, texts = _KEPT.set({}), _TEXTS.set({})
+    """While this lasts, columns that were decoded and what else was read are kept for the next one who asks."""
+    columns, others = _KEPT.set({}), _READ.set({})
     try:
         yield
     finally:
         _KEPT.reset(columns)
-        _TEXTS.reset(texts)
+        _READ.reset(others)
 
 
-def keep_texts(connection: sqlite3.Connection, read: Callable[[], dict[Any, str]]) -> dict[Any, str]:
-    """The texts by id of a database, read once for all tables that refer to them; not to be changed."""
-    kept = _TEXTS.get()
+def keep(connection: sqlite3.Connection, what: str, read: Callable[[], T]) -> T:
+    """What several readers want of a database, such as its texts by id, read once for all; not to be changed."""
+    kept = _READ.get()
     if kept is None:
         return read()
-    file = str(connection.execute("PRAGMA database_list").fetchone()[2])
-    if file not in kept:
-        kept[file] = read()
-    return kept[file]
+    key = str(connection.execute("PRAGMA database_list").fetchone()[2]), what
+    if key not in kept:
+        kept[key] = read()
+    found: T = kept[key]
+    return found
 
 
 def read_columns(connection: sqlite3.Connection, path: Path, table: str, columns: Mapping[str, Cells]) -> Columns:

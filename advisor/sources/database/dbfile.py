@@ -18,7 +18,7 @@ import numpy.typing as npt
 from advisor.sources.base import Rank
 from advisor.sources.coded import Coded
 from advisor.sources.connection import connect
-from advisor.sources.database.columns import keep_texts, read_columns, read_with_texts
+from advisor.sources.database.columns import keep, read_columns, read_with_texts
 from advisor.sources.database.devicewindows import Step, on_device
 from advisor.sources.database.pages import NOTHING, Cells, Columns, Unfit
 from advisor.sources.database.rowchecks import LOOKED_AT, odd_rows
@@ -163,7 +163,7 @@ class Database:
         """STRING_IDS: number -> text."""
         if not self.has("STRING_IDS", "id", "value"):
             return {}
-        return keep_texts(self._connection, lambda: read_texts(self._connection, self._names["string_ids"]))
+        return keep(self._connection, "texts", lambda: read_texts(self._connection, self._names["string_ids"]))
 
     def on_device(self, steps: list[Step]) -> list[Step]:
         """The host's windows of steps as the device works them off."""

@@ -6,8 +6,10 @@ import sqlite3
 
 import numpy as np
 
+from advisor.basics.arrays import Ints
 from advisor.knowledge.measuring import limit
 from advisor.sources.connection import columns_of, is_time
+from advisor.sources.database.columns import keep
 from advisor.sources.streams.behind import first_asked
 
 Step = tuple[str, int, int]
@@ -43,20 +45,20 @@ def on_device(connection: sqlite3.Connection, steps: list[Step]) -> list[Step]:
     shortest = min(end - start for _, start, end in steps)
     if not is_time(last) or last - steps[-1][2] <= _BEHIND * shortest:
         return steps
-    asked = _asked(connection)
-    if not asked:
+    host, device = keep(connection, "asked", lambda: _asked(connection))
+    if not host.size:
         return steps
-    host, device = np.array(asked, np.int64).T
     begins = first_asked(host, device, np.array([start for _, start, _ in steps], np.int64), last).tolist()
     ends = [*begins[1:], int(last)]
     return [(name, begin, end) for (name, _, _), begin, end in zip(steps, begins, ends, strict=True)]
 
 
-def _asked(connection: sqlite3.Connection) -> list[tuple[int, int]]:
+def _asked(connection: sqlite3.Connection) -> tuple[Ints, Ints]:
     """(when the host asked for it, when it started) of the tasks of which that is told."""
     for needed, query in _ASKED:
         if all(columns <= columns_of(connection, table) for table, columns in needed.items()):
             found = [(host, device) for host, device in connection.execute(query) if is_time(host) and is_time(device)]
             if found:
-                return found
-    return []
+                host, device = np.array(found, np.int64).T
+                return host, device
+    return np.zeros(0, np.int64), np.zeros(0, np.int64)

@@ -20,7 +20,7 @@ from advisor.basics.arrays import Ints
 from advisor.basics.numbering import numbered
 from advisor.sources.coded import Coded
 from advisor.sources.connection import are_times, columns_of, connect, is_time
-from advisor.sources.database.columns import keep_texts, read_columns
+from advisor.sources.database.columns import keep, read_columns
 from advisor.sources.database.dbfile import distinct_steps, read_texts, step_query, text_behind
 from advisor.sources.database.devicewindows import Step, on_device
 from advisor.sources.database.kernel_counters import Measured, measured_at_once, measured_by_rows, pipes_of
@@ -113,7 +113,7 @@ def texts_of(connection: sqlite3.Connection) -> dict[int, str]:
     """Texts by id."""
     if not {"id", "value"} <= columns_of(connection, "STRING_IDS"):
         return {}
-    return keep_texts(connection, lambda: read_texts(connection, "STRING_IDS"))
+    return keep(connection, "texts", lambda: read_texts(connection, "STRING_IDS"))
 
 
 def _steps(connection: sqlite3.Connection, path: Path, note: Note) -> list[Step]:
