@@ -15,7 +15,7 @@ MODULES = (
     "operators.operators",
     "data.processors", "data.getnext", "data.pipeline", "step.from_kernels", "host.pace", "host.timeline",
     "host.opening",
-    "device.idle_places",
+    "device.idle_places", "device.launch_pace",
     "device.copies", "host.dispatch", "host.framework_calls",
     "device.memory", "operators.compilation", "collectives.parallelism",
     "data.common_waits", "collectives.communication",
