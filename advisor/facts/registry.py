@@ -13,7 +13,7 @@ MODULES = (
     "recording.kinds.kind", "recording.coverage", "recording.between", "collection.run", "step.means", "step.growth",
     "collection.profiler",
     "operators.operators",
-    "data.processors", "data.getnext", "data.pipeline", "step.from_kernels", "host.pace", "host.timeline",
+    "data.processors", "data.getnext", "step.from_kernels", "host.pace", "host.timeline", "data.pipeline",
     "host.opening",
     "device.idle_places", "device.launch_pace",
     "device.copies", "host.dispatch", "host.framework_calls",

@@ -41,10 +41,12 @@ def at_the_loaders_pace(findings: Sequence[Finding], facts: FactSet) -> list[Fin
 
 
 def at_the_pipelines_pace(findings: Sequence[Finding], facts: FactSet) -> list[Finding]:
-    """The findings with what they give alone, where one of them certainly is that data operations are behind: what
-    devices do sooner, the loop then waits for the next batch, and none comes before the pipeline has made it."""
+    """The findings with what they give alone beside a pipeline that makes a batch only so often: none comes sooner for
+    being asked earlier. That holds the loop's own causes; and what devices do sooner, where one finding certainly is
+    that data operations are behind."""
     left_us = _beyond(facts, "data.step_us", "data.pipeline_limit_us")
-    return _at_pace(findings, PIPELINE_SLOW, "loading", lambda _: left_us)
+    asked = [_no_more(f, left_us, "loading", "pipeline") if _is_of_loop(f) else f for f in findings]
+    return _at_pace(asked, PIPELINE_SLOW, "loading", lambda _: left_us)
 
 
 def at_the_hosts_pace(findings: Sequence[Finding], facts: FactSet) -> list[Finding]:
@@ -84,12 +86,13 @@ def _at_pace(
     ]  # fmt: skip
 
 
-def _no_more(finding: Finding, left_us: float | None, holder: str) -> Finding:
+def _no_more(finding: Finding, left_us: float | None, holder: str, told: str = "") -> Finding:
+    """The finding, which gives no more than this until `holder` keeps up; the sentence `held_by_<told>` says why."""
     saving = finding.saving
     assert saving is not None and saving.us_per_step is not None
     if left_us is None or saving.us_per_step <= left_us:
         return finding
-    sentence = both(f"summary.held_by_{holder}", us=show(left_us, "us"))
+    sentence = both(f"summary.held_by_{told or holder}", us=show(left_us, "us"))
     less = _lessened(saving, left_us / saving.us_per_step, holder)
     return replace(finding, saving=less, message=both("summary.sentences", first=finding.message, second=sentence))
 
@@ -137,6 +140,10 @@ def taken_back(chosen: Sequence[Finding], gained_us: float) -> float:
     if not told:
         return 0.0
     return min(gained_us, sum(full for _, full in told)) * max(1 - us / full for us, full in told)
+
+
+def _is_of_loop(finding: Finding) -> bool:
+    return is_of_the_loop(finding.verdict) and _may_be_held(finding)
 
 
 def _is_held(finding: Finding) -> bool:

@@ -76,7 +76,7 @@ def merge(
             groups.setdefault((*key, finding.rule), []).append(finding)
     groups = {key: group for key, group in groups.items() if group}
     merged = [
-        with_others_owned(_merged(group, general, {rule for rule, of in leading if of == key}), group, owned)
+        with_others_owned(_merged(group, general, owned, {rule for rule, of in leading if of == key}), group, owned)
         for key, group in groups.items()
     ]
     return gathered_in_one(merged, together, stages)
@@ -95,7 +95,9 @@ def _removes(finding: Finding) -> str:
     return finding.saving.removes if finding.saving is not None else ""
 
 
-def _merged(group: list[Finding], general: Collection[str], leading: Collection[str] = ()) -> Finding:
+def _merged(
+    group: list[Finding], general: Collection[str], owned: Collection[str], leading: Collection[str] = ()
+) -> Finding:
     if len(group) == 1:
         return group[0]
 
@@ -111,13 +113,17 @@ def _merged(group: list[Finding], general: Collection[str], leading: Collection[
     first = group[0]
     ranks = tuple(sorted({rank for f in group for rank in f.subject.ranks}))
     told = [f.saving for f in group if f.saving]
+    # what is measured under its owner is no more severe for what others lose beside it
+    alike = [
+        f for f in group if f.confidence == first.confidence and (first.rule not in owned or f.rule not in general)
+    ]
     # a replayed saving is known together with those of other findings, an estimate is not
     replayed = (s for s in told if s.removes and s.us >= unowned_part(weak=True) * first.weight_us)
     saving = next(replayed, told[0] if told else None)
     return replace(
         first,
         subject=replace(first.subject, ranks=ranks),
-        severity=max((f.severity for f in group if f.confidence == first.confidence), key=lambda s: s.rank),
+        severity=max((f.severity for f in alike), key=lambda s: s.rank),
         evidence=_unique(e for f in group for e in f.evidence),
         remedies=_by_id(r for f in group for r in f.remedies),
         statements=tuple(sorted({s for f in group for s in f.statements})),

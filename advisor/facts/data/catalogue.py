@@ -59,6 +59,8 @@ _DATA = (
      "the interpreter lock from the loop", "1 − undisturbed ÷ mean interval", "batches"),
     ("gil_wait_us", "us", "mean wait of a pipeline thread for the Python interpreter lock, per acquisition",
      "AcquireGIL stages of dataset.csv", _WORK),
+    ("gil_wait_own_us", "us", "the part of it for which threads of the pipeline wait for one another",
+     "M/M/1//N of the threads that run Python and the processor time of their operations", _WORK),
     ("gil_wait_share", "ratio", "threads that wait for the interpreter lock, on average", "Σ AcquireGIL ÷ wall", _WORK),
     ("loop_cpu_us", "us", "processor time per step outside the pipeline's threads",
      "(process − operations − sampler) × interval", "host_cpu"),

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from typing import Any
@@ -16,8 +17,10 @@ from advisor.facts.data.queueing import (
     PROCESSORS,
     Network,
     Station,
+    held_share,
     on_free_processors,
     processes_needed,
+    waiting_for_lock,
     with_companions,
     with_parallel_source,
     with_processes,
@@ -61,8 +64,8 @@ def build_network(
     """The queueing network of a rank whose step and wait for the pipeline are known; None where they are not.
 
     `own_known` is false where only the sending thread was timed, or nothing but the operations: what remains of its
-    interval, or of the slowest one's time for a batch, is no step. `device_us` is what the device computes in the step:
-    whatever feeds it, the step is no shorter.
+    interval, or of the slowest one's time for a batch, is no step. `device_us` is what the device computes in the step,
+    and idles while the loop is in its own functions: whatever feeds it, the step is no shorter.
 
     Without measured service times the steepest operation is taken as saturated (utilisation law: work = step ×
     workers), which is what makes it the bottleneck. So it is where these times explain no wait that there is.
@@ -109,7 +112,10 @@ def build_network(
     unfought = data.gil_wait_total_us is not None and not contended
     if unfought:
         _free_of_lock(stations, step_us)
-    found = Network(step_us, own, stations, loop, host.cores if host else None, available, own_known, not unfought)
+    held = math.inf if unfought else _held_us(stations, data, wall, step_us)
+    found = Network(
+        step_us, own, stations, loop, host.cores if host else None, available, own_known, not unfought, held
+    )
     return _never_resting(found, data.operations, steepest)
 
 
@@ -145,6 +151,17 @@ def _charge_holder(stations: dict[int, Station], data: DataPipeline, loop_us: fl
     hidden = min(source.work_us - source.cpu_us, loop_us * min(source.cycle_us / step_us, 1.0))
     stations[busiest] = replace(source, cpu_us=source.cpu_us + max(hidden, 0.0), asleep=False)
     return max(hidden, 0.0)
+
+
+def _held_us(stations: Mapping[int, Station], data: DataPipeline, wall_us: float | None, step_us: float) -> float:
+    """For how long of the step the lock was held at most. Python work that lasts longer than the step let go of it for
+    part of the time; how many threads wait for it tells for how much it was held, where that was recorded."""
+    python = [station for station in stations.values() if station.python]
+    if sum(station.cpu_us for station in python) <= HELD * step_us:
+        return math.inf
+    if not wall_us or data.gil_wait_total_us is None:
+        return step_us
+    return held_share(sum(station.servers for station in python), data.gil_wait_total_us / wall_us) * step_us
 
 
 def _free_of_lock(stations: dict[int, Station], step_us: float) -> None:
@@ -208,6 +225,18 @@ class Feeding:
         if total is None or not wall:
             return None
         return total / wall if total >= CONTENDED * wall else 0.0
+
+    @property
+    def own_lock_wait_us(self) -> float | None:
+        """How long threads of the pipeline wait for one another per acquisition of the interpreter lock, by the
+        processor time of their own Python; None where neither is known."""
+        data, wall = self.data, self.wall_us
+        if self.network is None or not wall or not data.gil_wait_us or not data.gil_wait_total_us:
+            return None
+        python = [station for station in self.network.stations.values() if station.python]
+        held = sum(station.cpu_us for station in python) / self.network.step_us
+        waiting = waiting_for_lock(sum(station.servers for station in python), held) if held else 0.0
+        return waiting * wall / data.gil_wait_total_us * data.gil_wait_us
 
     @property
     def disturbance(self) -> float | None:
@@ -288,6 +317,14 @@ def _computed_us(facts: FactSet, subject: Subject, step_us: float) -> float:
     return found if found < step_us else 0.0
 
 
+def _idled_by_functions(facts: FactSet) -> float:
+    """For how long of a step the device idles while the loop is seen inside functions that load nothing, microseconds:
+    that stays whatever feeds it, and is no wait for the interpreter lock."""
+    owner, loader = (facts.value(f"timeline.{name}", RUN) for name in ("gap_owner", "gap_loader"))
+    owned = facts.number("timeline.gap_owner_us", RUN) if owner != loader else None
+    return (owned or 0.0) + (facts.number("timeline.function_stall_us", RUN) or 0.0)
+
+
 def _paced_by(data: DataPipeline, wait_us: float) -> float | None:
     """The step of a loop of which only the pipeline is known: what the slowest operation needs for a batch, as far as
     its workers are told, where the loop waits for most of that; or for much of it, and the operation behind that one
@@ -319,7 +356,7 @@ def feeding_of(rank: int, data: DataPipeline, host: HostUse | None, facts: FactS
     device_seen = any(facts.value(name, subject) is not None for name in ("step.interval_us", "step.idle_share"))
     own_known = measured and (data.mode != "sink" or device_seen)
     device = _computed_us(facts, subject, step) if step else 0.0
-    network = build_network(data, host, step, starved, own_known, device)
+    network = build_network(data, host, step, starved, own_known, device + _idled_by_functions(facts))
     feeding = Feeding(
         rank, data, host, step, wait, network, None, find_steepest(data.operations), None, starved, device
     )

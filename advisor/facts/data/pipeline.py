@@ -99,7 +99,7 @@ def rank_facts(subject: Subject, one: Feeding) -> Iterator[Fact]:
         **_pause_values(times.pauses if times else None),
         "undisturbed_us": times.undisturbed_us if times else None,
         "disturbance_share": one.disturbance,
-        "gil_wait_us": data.gil_wait_us,
+        "gil_wait_us": data.gil_wait_us, "gil_wait_own_us": one.own_lock_wait_us,
         "gil_wait_share": data.gil_wait_total_us / wall if data.gil_wait_total_us is not None and wall else None,
         "loop_cpu_us": loop,
         "loop_cpu_share": loop / one.step_us if loop is not None and one.step_us else None,
@@ -243,6 +243,6 @@ FAMILIES = (
     Family(
         "data_pipeline", KINDS, measure, DATA_PIPELINE.by(reduce),
         ("trace", "pipeline_ops", "pipeline_summary", "batches", "data_queue", "dataset_stages"),
-        uses=(HOST_USE,), after=("steps", "getnext", "operators"),
+        uses=(HOST_USE,), after=("steps", "getnext", "operators", "timeline"),
     ),
 )  # fmt: skip

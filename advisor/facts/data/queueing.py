@@ -8,11 +8,13 @@ admits, and all processor work ÷ the processors that others leave. Removing one
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 
 MOST_WORKERS = 10_000
 """More than any host has: a loop that takes no time at all is not known well enough to ask for workers."""
+BISECTIONS = 40
+"""Halvings after which nothing changes any more."""
 LOOP, PROCESSORS, GIL = "loop", "processors", "gil"
 """Names of limits that are no operation: the training step itself, the host's processors, the interpreter lock."""
 
@@ -54,6 +56,8 @@ class Network:
     """Whether `own_us` is the step's own time; else only a lower bound of it, and savings are upper bounds."""
     loop_locks: bool = True
     """Whether the loop's processor time keeps the interpreter lock from others: not where nobody waits for it."""
+    held_us: float = math.inf
+    """The most of the step for which the interpreter lock can have been held, by whomever."""
 
     def limits(self) -> dict[str, float]:
         """Every lower bound of the step by name, microseconds."""
@@ -65,7 +69,7 @@ class Network:
             found[PROCESSORS] = total / self.available
         python = sum(station.cpu_us for station in self.stations.values() if station.python)
         if python:
-            found[GIL] = python + (self._loop_in_lock(python) if self.loop_locks else 0.0)
+            found[GIL] = min(python + (self._loop_in_lock(python) if self.loop_locks else 0.0), self.held_us)
         return found
 
     def _loop_in_lock(self, python_us: float) -> float:
@@ -160,6 +164,35 @@ def _least(network: Network, idle: list[int]) -> float:
     for i in idle:
         network = network.changed(i, replace(network.stations[i], work_us=0.0))
     return max(network.limits().values())
+
+
+def held_share(threads: int, waiting: float) -> float:
+    """Part of the time for which a lock is held that so many threads take in turn, of which `waiting` wait for it on
+    average."""
+    return _crowd(threads, lambda _, queued: queued < waiting)[0] if waiting < threads - 1 else 1.0
+
+
+def waiting_for_lock(threads: int, share: float) -> float:
+    """Threads that wait for one another, on average, at a lock that all together hold for this part of the time."""
+    return _crowd(threads, lambda held, _: held < share)[1] if share < 1.0 else threads - 1.0
+
+
+def _crowd(threads: int, less: Callable[[float, float], bool]) -> tuple[float, float]:
+    """(part of the time for which the lock is held, threads that wait for it) of the load at which `less` of the two
+    turns false: the finite-source queue with one server (M/M/1//N). With r = time in the lock ÷ time outside of it,
+    P(idle) = 1 ÷ Σ N!/(N−k)! · r^k, held = 1 − P(idle), waiting = N − held · (1 + 1/r)."""
+    low, high = 0.0, 1.0  # of r ÷ (1 + r), the part of its time for which a thread would hold a lock of its own
+    held = waiting = 0.0
+    for _ in range(BISECTIONS):
+        middle = (low + high) / 2
+        r, term, total = middle / (1 - middle), 1.0, 1.0
+        for k in range(threads):
+            term *= (threads - k) * r
+            total += term
+        held = 1 - 1 / total
+        waiting = max(threads - held * (1 + 1 / r), 0.0)
+        low, high = (middle, high) if less(held, waiting) else (low, middle)
+    return held, waiting
 
 
 def unlocked_work(network: Network, op_id: int) -> float:

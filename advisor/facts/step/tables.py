@@ -84,13 +84,19 @@ def _from_phases(rank: Rank) -> StepTimes | None:
     tell_phases(rank, frame, time)
     names = tuple(str(s) for s in frame["step"])
     source = rank.source("step_phases", "total_us", "interval_us", "fp_bp_us", "tail_us", steps=names)
+    unmeasured = "interval" in phases and len(names) > 1 and phases["interval"][0] == 0
     if "bp_end_us" in frame and "end_us" in frame:
-        points = (frame[name].to_numpy(float, na_value=np.nan) for name in ("bp_end_us", "end_us"))
+        points = (
+            frame[name].to_numpy(float, na_value=np.nan) if name in frame else np.full(len(names), np.nan)
+            for name in ("start_us", "fp_start_us", "bp_end_us", "end_us")
+        )
         if (talks := collectives_in_steps(rank, names, *points)) is not None:
             told = (("exposed", talks.exposed), ("last_reduction", talks.last), ("unplaced", talks.unplaced))
             phases |= {name: us for name, us in told if np.isfinite(us).any()}
+            if "interval" in phases:
+                phases["interval"] = np.maximum(phases["interval"] - np.nan_to_num(talks.ahead), 0.0)
     times = StepTimes(names, time, phases, "step_phases", (source,), named=named)
-    if "interval" in phases and len(names) > 1 and phases["interval"][0] == 0:
+    if unmeasured:
         times = times.without(names[:1], "first step: its iteration gap is 0 by construction")
     return _with_cluster_phases(rank, times)
 
@@ -128,8 +134,10 @@ def _with_cluster_phases(rank: Rank, times: StepTimes | None) -> StepTimes | Non
         for phase, values in phases.items()
     }
     if "interval" in times.phases:
-        # the gap before the step is no computation; a stage receives in it, which stands in the exposed time already
-        gap = np.maximum(np.nan_to_num(times.phases["interval"]) - np.nan_to_num(joined.get("bubble", 0.0)), 0.0)
+        # the gap before the step is no computation; a stage receives in it, which stands in the exposed time already,
+        # and is none of the gap where the step trace holds it
+        received = 0.0 if "unplaced" in times.phases else np.nan_to_num(joined.get("bubble", 0.0))
+        gap = np.maximum(np.nan_to_num(times.phases["interval"]) - received, 0.0)
         whole = np.fmax(joined["computing"] + joined["exposed"], times.time)
         joined["computing"] = np.minimum(joined["computing"], np.maximum(whole - joined["exposed"] - gap, 0.0))
     joined = {phase: values for phase, values in joined.items() if np.isfinite(values).any()}

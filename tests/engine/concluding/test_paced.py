@@ -174,3 +174,25 @@ def test_of_work_that_nothing_waits_for_devices_save_nothing():
     assert [f.saving.us for f in joint.findings] == pytest.approx([300.0, 0.0, 25.0, 60.0])
     assert [f.saving.after_others_us for f in joint.findings] == pytest.approx([300.0, 100.0, 100.0, 100.0])
     assert all(f.saving.held_by == "launching" for f in joint.findings[1:])
+
+
+CALLBACK = _finding(4, "device-idle-gaps", Direction.SCHEDULING, 200.0)
+
+
+def test_a_pipeline_makes_no_batch_sooner_for_being_asked_earlier():
+    """What the loop does of its own gives what the step is longer than the pipeline's interval, whoever is found to be
+    behind; once the pipeline is faster, all of it."""
+    for loading in ([], [MAPS], [replace(MAPS, confidence=Confidence.LOW)]):
+        joint = tell_jointly(at_the_pipelines_pace([*loading, CALLBACK], BEHIND), BEHIND, None, STEP)
+        callback = joint.findings[-1]
+        assert (callback.saving.us, callback.saving.loses_us) == pytest.approx((20.0, 200.0))
+        assert "until it is faster" in callback.message.en
+        assert joint.whatif.step_time_us["F4"] == pytest.approx(980.0)
+        if loading:
+            assert callback.saving.after_others_us == pytest.approx(200.0)
+            assert joint.whatif.step_time_us["F3,F4"] == pytest.approx(500.0)
+
+
+def test_beside_a_pipeline_with_time_to_spare_the_loop_gives_all_it_costs():
+    facts = FactSet([Fact("data.step_us", RUN, STEP), Fact("data.pipeline_limit_us", RUN, 700.0)])
+    assert at_the_pipelines_pace([CALLBACK], facts) == [CALLBACK]

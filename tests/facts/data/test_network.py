@@ -14,7 +14,7 @@ from advisor.facts.data.loading import DataPipeline
 from advisor.facts.data.network import build_network, feeding_of, prospects
 from advisor.facts.data.pipeline_tree import Operation, Queue
 from advisor.facts.data.processors import HostUse
-from advisor.facts.data.queueing import GIL
+from advisor.facts.data.queueing import GIL, with_workers
 from advisor.model import Fact, Subject
 from advisor.pipeline import advise
 from advisor.ruleset.files.loader import load_rules
@@ -127,6 +127,34 @@ def test_the_lock_limits_where_one_may_hold_it_all_the_time_or_somebody_waits(
     hope = prospects(network, 1)
     assert hope["holds_lock"]
     assert hope["saving_more_workers_us"] < 1_000
+
+
+@pytest.mark.parametrize("waiting_us", [6.5e6, None])
+def test_work_that_lets_go_of_the_lock_for_part_of_the_time_may_be_held_up_by_it_all_the_same(
+    waiting_us: float | None,
+) -> None:
+    """Eight threads compute twice as long as the step lasts, and six of them wait for the lock, or nobody recorded
+    whether any does: it is held all the time, and no longer than the step. Processes share none."""
+    busy = Operation(1, "Map", 8, work_us=8e6, rows=1600, cpu_cores=2.0, python=True)
+    data = DataPipeline(
+        "iterator", 100, 10_000.0, None, {1: busy}, wall_us=1e6, produced=100,
+        gil_wait_us=waiting_us and waiting_us / 1600, gil_wait_total_us=waiting_us,
+    )  # fmt: skip
+    network = build_network(data, None, 10_000.0, 6_000.0, device_us=4_000.0)
+    assert network is not None
+    hope = prospects(network, 1)
+    assert hope["gil_limit_us"] == pytest.approx(10_000, rel=0.01)
+    assert hope["saving_more_workers_us"] < 100
+    assert hope["saving_processes_us"] == pytest.approx(6_000, rel=0.05)
+
+
+def test_a_lock_that_few_wait_for_leaves_room_for_more_threads() -> None:
+    """Four threads of which half a one waits hold it for two thirds of the time: more of them gain a third."""
+    network = build_network(beside_the_lock(4.0, 5e5), None, 10_000.0, 9_000.0)
+    assert network is not None
+    limit = network.limits()[GIL]
+    assert 6_000 < limit < 8_000
+    assert with_workers(network, 1, 40).saving_us == pytest.approx(10_000 - limit)
 
 
 @pytest.mark.parametrize("process", [1.0, 1.6, 4.0])

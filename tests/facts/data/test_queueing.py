@@ -15,8 +15,10 @@ from advisor.facts.data.queueing import (
     PROCESSORS,
     Network,
     Station,
+    held_share,
     on_free_processors,
     processes_needed,
+    waiting_for_lock,
     with_parallel_source,
     with_processes,
     with_workers,
@@ -184,3 +186,18 @@ def test_a_loop_that_nobody_waits_for_does_not_keep_the_lock(network: Network) -
     python = sum(s.cpu_us for s in network.stations.values() if s.python)
     free = replace(network, loop_cpu_us=network.own_us, loop_locks=False)
     assert free.limits().get(GIL, 0.0) == pytest.approx(python)
+
+
+@given(st.integers(1, 64), st.floats(0.01, 0.99))
+def test_who_waits_for_a_lock_tells_for_how_long_it_is_held(threads, share):
+    """The two are one law read both ways; never do more wait than there are beside the one that holds it."""
+    waiting = waiting_for_lock(threads, share)
+    assert 0 <= waiting <= threads - 1 + 1e-9
+    if waiting > 1e-6:
+        assert held_share(threads, waiting) == pytest.approx(share, abs=1e-3)
+
+
+def test_two_threads_that_are_at_a_lock_for_half_their_time_hold_it_for_eight_tenths():
+    """r = 1: P(idle) = 1 ÷ (1 + 2 + 2), so held for 0.8, and 2 − 0.8 · 2 = 0.4 wait."""
+    assert held_share(2, 0.4) == pytest.approx(0.8)
+    assert waiting_for_lock(2, 0.8) == pytest.approx(0.4)
