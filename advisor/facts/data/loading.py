@@ -254,4 +254,5 @@ def _data_queue(rank: Rank) -> Queue | None:
     frame = rank.read("data_queue")
     if frame is None:
         return None
-    return measure_queue([float(s) for s in frame["queue_size"].dropna()], None, table="data_queue")
+    # the first batch is asked for before any was made
+    return measure_queue([float(s) for s in frame["queue_size"].dropna()], None, skip=1, table="data_queue")

@@ -341,8 +341,11 @@ def _paced_by(data: DataPipeline, wait_us: float) -> float | None:
 def _starved(data: DataPipeline, wait_us: float | None) -> float | None:
     """How much of the wait the pipeline can answer for: no more than the sending thread has left beside sending. One
     that sends all the time exonerates the pipeline, whatever the device waits (S06). Its own figure of its wait
-    is not used: where files disagree, the queues contradict that figure."""
-    times = data.times
+    is not used: where files disagree, the queues contradict that figure. Nor does a device wait for the pipeline that
+    finds a batch in its queue each time it asks (S05, S69)."""
+    times, queue = data.times, data.data_queue
+    if data.mode == "sink" and queue is not None and not queue.empty and (queue.samples or 0) >= COVERED * data.batches:
+        return None if wait_us is None else 0.0
     if wait_us is None or times is None or times.mode != "sink" or times.push_us is None or times.step_mean_us is None:
         return wait_us
     return min(wait_us, max(0.0, times.step_mean_us - times.push_us))

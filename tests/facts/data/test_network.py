@@ -188,3 +188,18 @@ def test_an_operation_that_never_rests_delivers_what_it_can(before: float, behin
     found = prospects(network, 1)
     assert found["workers_proposed"] == workers
     assert found["saving_more_workers_us"] == pytest.approx(4_200.0 if workers > 5 else 0.0)
+
+
+@pytest.mark.parametrize(("empty", "samples", "waits"), [(0.0, 40, False), (0.1, 40, True), (0.0, 10, True)])
+def test_a_device_that_always_finds_a_batch_in_its_queue_waits_for_no_operation(
+    empty: float, samples: int, waits: bool
+) -> None:
+    """One evaluation of half a second between 40 steps is not 12 ms of data in each; unless some steps found nothing,
+    or few were seen."""
+    data = DataPipeline("sink", 40, 59_000.0, None, {}, data_queue=Queue(0.9, empty, 0.8, samples, None))
+    rank = Subject("rank", "0", (0,))
+    values = {"step.time_us": 59_000.0, "step.interval_us": 12_900.0, "step.count": 40}
+    facts = FactSet([Fact(name, rank, value) for name, value in values.items()])
+    one = feeding_of(0, data, None, facts)
+    assert one.wait_us == pytest.approx(12_900.0)
+    assert one.starved_us == pytest.approx(12_900.0 if waits else 0.0)
