@@ -9,7 +9,7 @@ half of what the step grew by have caused it: the others wait for them in collec
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
 import numpy as np
@@ -19,7 +19,7 @@ from advisor.basics.units import whole
 from advisor.facts.base import FactSet, Family, Run, computed, fact, kind
 from advisor.facts.cluster.accounts import PARTS, Accounts, accounts
 from advisor.facts.cluster.steps.growth import MOST, SLOWER, kernel_ratio, main_part, most_grown
-from advisor.facts.collectives.exchanges import EXCHANGES
+from advisor.facts.collectives.exchanges import EXCHANGES, Exchanges
 from advisor.facts.device.course import COURSE, Course
 from advisor.facts.step.apart import FAR, FEW_SEEN, FEWEST, pattern_of, split
 from advisor.facts.step.times import STEPS
@@ -28,6 +28,8 @@ from advisor.model import RUN, Fact, Subject, Value
 
 CAUSES = limit("slow_steps", "causes")
 """Part of what a step grew by that a rank's own work must have grown by to have caused it."""
+AS_FAST = limit("slow_steps", "as_fast")
+"""Part of the usual bytes per time from which on collectives that take longer move more."""
 NEARLY_ALL = limit("slow_steps", "nearly_all")
 """Ranks that are slow together from this share on are all of them: what they share is slow."""
 
@@ -76,10 +78,12 @@ def _split(times: Floats, *, seen: bool = False) -> Mask | None:
 def find(run: Run) -> SlowSteps | None:
     """The run's slow steps; None where there are none, and where of steps only the length is known: marks of a host
     that runs ahead come at a pace of their own."""
-    return _find(accounts(run), run.each(COURSE))
+    return _find(accounts(run), run.each(COURSE), run.each(EXCHANGES))
 
 
-def _find(balance: Accounts | None, courses: dict[int, Course]) -> SlowSteps | None:
+def _find(
+    balance: Accounts | None, courses: dict[int, Course], exchanges: Mapping[int, Exchanges] | None = None
+) -> SlowSteps | None:
     if balance is None or not balance.synchronous(list(range(len(balance.ranks)))):
         return None
     if not any(np.isfinite(part).any() for part in (balance.compute, balance.idle)):
@@ -93,7 +97,7 @@ def _find(balance: Accounts | None, courses: dict[int, Course]) -> SlowSteps | N
         ):
             return None
     if (joined := _joined(balance, slow, times)) is not None:
-        return _find(joined, courses)
+        return _find(joined, courses, exchanges)
     usual = float(np.median(times[~slow]))
     shape, place, period = pattern_of(slow)
     names = tuple(step for step, is_slow in zip(balance.steps, slow, strict=True) if is_slow)
@@ -101,7 +105,7 @@ def _find(balance: Accounts | None, courses: dict[int, Course]) -> SlowSteps | N
         names, len(times), float(times.mean()), usual, times[slow] - usual, shape,
         balance.steps[place] if place is not None and shape in ("since", "until") else None, period,
     )  # fmt: skip
-    return _explain(bare, balance, slow, courses)
+    return _explain(bare, balance, slow, courses, exchanges or {})
 
 
 def _joined(balance: Accounts, slow: Mask, times: Floats) -> Accounts | None:
@@ -160,7 +164,9 @@ def _computes_longer(balance: Accounts, slow: Mask, times: Floats, _: dict[int, 
     return bool(((longer >= MOST * extra) & (longer >= FAR * usually)).all(axis=1).sum() == 1)
 
 
-def _explain(found: SlowSteps, balance: Accounts, slow: Mask, courses: dict[int, Course]) -> SlowSteps:
+def _explain(
+    found: SlowSteps, balance: Accounts, slow: Mask, courses: dict[int, Course], exchanges: Mapping[int, Exchanges]
+) -> SlowSteps:
     booked = _booked(balance, slow, found.extra)
     grown = {p: _growth(balance.part(p), slow, booked) for p in PARTS}
     grown["data"] = grown["data"] + _began_later(balance, slow, found.extra)
@@ -195,7 +201,8 @@ def _explain(found: SlowSteps, balance: Accounts, slow: Mask, courses: dict[int,
         by_part[part] = by_part.get(part, 0.0) + float(own[i][chosen[i]].sum())
     part = most_grown(by_part)
     if origin == "communication":
-        part = "work" if _exchanges_more(balance, slow, courses) else "communication"
+        more = _exchanges_more(balance, slow, courses) or _moves_more(balance, slow, exchanges)
+        part = "work" if more else "communication"
     known = [r for r in ratios.values() if r is not None]
     listed = [i for i in parts if origin in ("rank", "ranks")]
     shared = np.minimum(own, found.extra) * chosen
@@ -222,6 +229,22 @@ def _exchanges_more(balance: Accounts, slow: Mask, courses: dict[int, Course]) -
     ]
     counts = np.array([[calls.get(step, 0) for step in balance.steps] for calls in told]).reshape(len(told), len(slow))
     return bool(told) and bool((counts[:, slow].min(axis=1) > counts[:, ~slow].max(axis=1)).all())
+
+
+def _moves_more(balance: Accounts, slow: Mask, exchanges: Mapping[int, Exchanges]) -> bool:
+    """Whether on every rank that tells sizes the collectives of each slow step move their bytes about as fast as those
+    of the usual ones: then they take longer for moving more, as for a longer prompt or a larger batch."""
+    told = []
+    for one in (ex for rank in balance.ranks if (ex := exchanges.get(rank)) is not None and not ex.of_kernels):
+        moved, took = (
+            np.bincount(one.step, each * one.weight, len(one.steps)) for each in (one.size_bytes, one.elapsed_us)
+        )
+        rates = dict(
+            zip(one.steps, np.divide(moved, took, out=np.zeros_like(moved), where=took > 0).tolist(), strict=True)
+        )
+        rate = np.array([rates.get(step, 0.0) for step in balance.steps])
+        told.append(bool((rate > 0).all() and (rate[slow] >= AS_FAST * np.median(rate[~slow])).all()))
+    return bool(told) and all(told)
 
 
 def _all_wait(balance: Accounts, slow: Mask, extra: Floats) -> Mask:

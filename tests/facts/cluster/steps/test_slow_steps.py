@@ -18,6 +18,7 @@ from advisor.facts.cluster.steps.slow_steps import (
     pattern_of,
     split,
 )  # fmt: skip
+from advisor.facts.collectives.exchanges import Exchanges
 from advisor.facts.device.course import Course
 from advisor.facts.recording.windows import follows
 from advisor.model import RUN, Fact, Subject
@@ -363,6 +364,25 @@ def test_collectives_that_only_slow_steps_hold_are_more_work(calls, part) -> Non
     balance = Accounts([0, 1], steps, computing + exposed, computing, zeros, zeros, exposed, zeros, True)
     found = _find(balance, {0: course, 1: course})
     assert (found.origin, found.part) == ("communication", part)
+
+
+@pytest.mark.parametrize(
+    ("bytes_in_slow", "part"), [(320.0, "work"), (20.0, "communication"), (0.0, "communication")],
+    ids=["sixteen times as much", "as much", "untold"],
+)  # fmt: skip
+def test_collectives_that_move_more_at_the_usual_pace_are_more_work(bytes_in_slow: float, part: str) -> None:
+    """A long prompt among short ones is exchanged for longer, at the links' usual pace: nothing there is slower."""
+    steps, late = [str(i) for i in range(8)], mask("...#....")
+    computing, zeros = np.full((2, 8), 42e3), np.zeros((2, 8))
+    exposed = np.tile(np.where(late, 32e3, 2e3), (2, 1))
+    place = np.arange(8)
+    moved = Exchanges(
+        tuple(steps), ("g",), ("hcom_allReduce__1_0_1",), place, 0 * place, 0 * place, ("allreduce",), 0 * place,
+        place * 10**6, exposed[0], exposed[0], np.zeros(8), np.where(late, bytes_in_slow, 20.0) * 1e6, zeros[0], None,
+    )  # fmt: skip
+    balance = Accounts([0, 1], steps, computing + exposed, computing, zeros, zeros, exposed, zeros, True)
+    found = _find(balance, {}, {0: moved, 1: moved})
+    assert found is not None and (found.origin, found.part) == ("communication", part)
 
 
 @pytest.mark.parametrize(
