@@ -302,11 +302,16 @@ def _limit_ratio(name: str, links: Mapping[Key, Link]) -> float | None:
 
 
 def _packet_bytes(run: Run) -> float | None:
-    """Size of the packets in which large messages move, the middle of all; None where it is not told."""
-    found = [ex.packet_bytes[ex.size_bytes >= large_message()] for ex in run.each(EXCHANGES).values()
-             if ex.packet_bytes.size == ex.size_bytes.size]  # fmt: skip
-    sizes = np.concatenate(found) if found else np.empty(0)
-    return float(np.nanmedian(sizes)) if np.isfinite(sizes).any() else None
+    """Size of the packets in which large messages move, the middle of all; None where it is not told. Where no
+    operation is as large, what a matrix lists is the sum of many, and theirs are what moves."""
+    told = [ex for ex in run.each(EXCHANGES).values() if ex.packet_bytes.size == ex.size_bytes.size]
+    packets, sizes = (
+        np.concatenate([getattr(ex, name) for ex in told]) if told else np.empty(0)
+        for name in ("packet_bytes", "size_bytes")
+    )
+    large = sizes >= large_message()
+    among = packets[large] if large.any() else packets
+    return float(np.nanmedian(among)) if np.isfinite(among).any() else None
 
 
 def _facts_of_all(run: Run, links: list[Link], step: float | None) -> Iterator[Fact]:

@@ -4,6 +4,7 @@ import csv
 import json
 from dataclasses import replace
 from itertools import combinations
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -12,7 +13,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from advisor.facts.cluster.link_gain import _moving, put_together
-from advisor.facts.cluster.links import _main_transport
+from advisor.facts.cluster.links import _main_transport, _packet_bytes
 from advisor.facts.collectives.inherent import link_limit
 from advisor.facts.collectives.link_speed import Link, _compare, cards_of, fit, hosts_of, loads_by_kind, machines_of
 from advisor.model import RUN, Subject
@@ -414,3 +415,10 @@ def test_messages_of_no_size_do_not_make_a_slow_link_slow_now_and_then(ranks, ra
     assert peers[0].slow_count == 0
     assert peers[0].ratio == pytest.approx(ratio, rel=0.05)
     assert all(other.ratio > 0.9 for other in peers[1:])
+
+
+@pytest.mark.parametrize(("sizes", "packet"), [((171e3, 171e3), 57e3), ((171e3, 160e6), 20e6)])
+def test_what_no_operation_is_large_enough_for_is_a_sum_of_small_messages(sizes, packet):
+    """A matrix that lists 280 messages as one of 16 MB shows their start-up, not what a link carries."""
+    file = SimpleNamespace(packet_bytes=np.array([57e3, 20e6 if sizes[1] > 1e6 else 57e3]), size_bytes=np.array(sizes))
+    assert _packet_bytes(SimpleNamespace(each=lambda _: {0: file, 1: file})) == pytest.approx(packet)
