@@ -154,6 +154,18 @@ def test_a_loop_that_never_waits_clears_no_device():
     assert "only the host" not in objection(measured, (), ()).why.en
 
 
+@pytest.mark.parametrize(("share", "told"), [(0.42, True), (0.1, True), (0.09, False)])
+def test_a_long_tail_of_unknown_contents_is_told(share, told):
+    """Without the columns of reductions an older step trace times the tail, not what runs in it."""
+    old = facts(
+        step__idle_share=None, step__exposed_communication_share=None, run__world_size=1, step__interval_share=0.001,
+        step__fp_bp_share=1 - share, step__tail_share=share,
+    )  # fmt: skip
+    doubt = objection(old, (), (0,))
+    assert (doubt is not None and "behind backward" in doubt.why.en) == told
+    assert not told or ("反向之后" in doubt.why.zh and "kernel_details.csv" in doubt.tells.en)
+
+
 def test_every_rank_must_have_been_measured():
     """The run's share rests on the ranks whose tables are there; of the others nothing is known."""
     known = facts()
