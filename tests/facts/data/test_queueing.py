@@ -8,6 +8,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from advisor.engine.judge import decide
+from advisor.facts.base import FactSet
 from advisor.facts.data.network import prospects
 from advisor.facts.data.queueing import (
     GIL,
@@ -23,6 +25,8 @@ from advisor.facts.data.queueing import (
     without,
     workers_needed,
 )
+from advisor.model import RUN, Fact, Subject, Value
+from advisor.ruleset.files.loader import load_rules
 
 times = st.floats(0.0, 1e6)
 workers = st.integers(1, 16)
@@ -184,3 +188,19 @@ def test_a_loop_that_nobody_waits_for_does_not_keep_the_lock(network: Network) -
     python = sum(s.cpu_us for s in network.stations.values() if s.python)
     free = replace(network, loop_cpu_us=network.own_us, loop_locks=False)
     assert free.limits().get(GIL, 0.0) == pytest.approx(python)
+
+
+@pytest.mark.parametrize("beside", ["Map(2) (4 → 9)", None])
+def test_the_basis_of_a_gain_names_all_operations_that_it_needs(beside: str | None) -> None:
+    """Raising one of two maps gives a fifth of what both give: the estimate says for which it holds."""
+    of_map: dict[str, Value] = {
+        "type": "Map", "workers": 2, "busy_share": 0.99, "is_busiest": True, "wait_share": 0.56, "wait_us": 14_000.0,
+        "step_us": 25_000.0, "work_us": 51_000.0, "workers_needed": 5, "workers_proposed": 5, "workers_capped": False,
+        "saving_more_workers_us": 14_000.0, "limit_more_workers": "loop", "batches": 300,
+    }  # fmt: skip
+    subject = Subject("pipeline_op", "Map(1)", (0,))
+    told = [Fact(f"pipeline_op.{name}", subject, value) for name, value in of_map.items()]
+    told += [Fact("step.time_us", RUN, 25_000.0), *([Fact("pipeline_op.beside", subject, beside)] if beside else [])]
+    found = next(f for f in decide(load_rules(strict=False), FactSet(told)).findings if f.rule == "DATA010")
+    assert found.saving is not None and ("Map(2)" in found.saving.basis.en) == (beside is not None)
+    assert ("Map(2)" in found.saving.basis.zh) == (beside is not None) and "unknown" not in found.saving.basis.en

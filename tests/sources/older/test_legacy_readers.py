@@ -619,12 +619,12 @@ def test_a_wide_heading_is_compared_whole_whatever_the_order_of_its_columns(tmp_
     """Hundreds of reductions before the step's own columns hide none of them; one that is gone is told by name."""
     names = STEPS.split(",")
     for rank, reductions in enumerate((1, 400)):
-        cells = dict(zip(names, "1,0,1000,1000,0,900,0,900,100".split(","), strict=True))
+        cells = dict(zip(names, ["1", "0", "1000", "1000", "0", "900", "0", "900", "100"], strict=True))
         for i in range(reductions):
             name = f"stream_48_{i}_AllReduce-op{10_000 + i}"
             cells |= {f"{name}_start_point": "910", f"{name}_end_point": "990", name: "80"}
         order = list(cells)[::-1] if backwards else list(cells)
-        rows = [order, [cells[name] for name in order]] + [[cells[name] for name in order]]
+        rows = [order, [cells[name] for name in order], [cells[name] for name in order]]
         text = "\n".join(",".join(row) for row in rows) + "\n"
         (tmp_path / f"step_trace_raw_{rank}_detail_time.csv").write_text(text)
     told = [p.problem for p in advise([tmp_path], load_rules(config=load_config(None))).problems]
