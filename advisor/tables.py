@@ -196,9 +196,16 @@ OPERATOR_TYPES = Table(
     "device time by operator type (and core type), whole profile",
     (
         _c("device", "str", "Device_id", "Device ID"),
-        _c("type", "str", "OP Type", "op_type", "kernel_type", keys=("opType", "kernel_type")),
+        _c("type", "str", "OP Type", "op_type", "kernel_type", required=True, keys=("opType", "kernel_type")),
         _c("core", "str", "Core Type"),
-        _c("count", "float", "Count", "execution_frequency", keys=("globalTaskId", "execution_frequency")),
+        _c(
+            "count",
+            "float",
+            "Count",
+            "execution_frequency",
+            required=True,
+            keys=("globalTaskId", "execution_frequency"),
+        ),
         _c("total_us", "float", "Total Time(us)", keys=("total_time", "startNs", "endNs")),
         _c("min_us", "float", "Min Time(us)"),
         _c("avg_us", "float", "Avg Time(us)"),

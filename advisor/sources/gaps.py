@@ -5,13 +5,13 @@ A rank alone cannot tell: a recording without communication has no communication
 
 from __future__ import annotations
 
-import csv
 import re
 from collections import Counter
 from collections.abc import Iterable, Sequence
 from pathlib import Path
 
 from advisor.sources.base import Rank
+from advisor.sources.headings import beginning_of
 from advisor.sources.text.textfiles import read_text
 from advisor.tables import TABLES
 
@@ -92,21 +92,15 @@ def _tell_headings(ranks: Sequence[Rank]) -> None:
         headings = {}
         for rank in ranks[:_HEADINGS_READ]:
             path = rank.tables[table].paths[0] if table in rank.tables else None
-            if path is not None and path.suffix == ".csv" and (found := _heading(path)):
-                headings[rank.rank] = [name for name in found if name in known]
+            if path is not None and path.suffix == ".csv" and (found := beginning_of(path)):
+                cells = (cell.strip('\ufeff \t"') for cell in found)
+                headings[rank.rank] = [name for name in cells if name in known]
         columns = lacked_by_some(headings.values(), len(headings))
         for rank in ranks:
             gone = [name for name in columns if rank.rank in headings and name not in headings[rank.rank]]
             if gone:
                 file = rank.relative(rank.tables[table].paths[0])
                 rank.note(file, f"lacks {_some(gone)}, which the files of other ranks have")
-
-
-def _heading(path: Path) -> list[str]:
-    try:
-        return [cell.strip('\ufeff \t"') for cell in next(csv.reader([read_text(path, 1 << 14).partition("\n")[0]]))]
-    except (OSError, StopIteration, csv.Error):
-        return []
 
 
 def _own_name(path: Path, example: Rank, rank: Rank) -> str:

@@ -8,7 +8,7 @@ from advisor.basics.units import rank_list
 from advisor.model import Evidence, Remedy, Saving, Subject, Text
 from advisor.render.conditions import grouped, line, standing
 from advisor.render.escaping import first_sentences
-from advisor.render.wording import brief_gain, change, where
+from advisor.render.wording import brief_gain, change, hangs_on_absent, where
 
 
 @pytest.mark.parametrize(
@@ -127,6 +127,18 @@ def test_one_measure_of_several_ranks_says_whose_each_is():
     other = Evidence("rank.lateness_share", 0.15, "ratio", ">= 0.03", Subject("rank", "3", (3,)))
     assert line(other, (first, other), "en") == "15\xa0%, rank 3 (limit 3\xa0%)"
     assert line(other, (other,), "en") == "15\xa0% (limit 3\xa0%)"
+
+
+@pytest.mark.parametrize(
+    ("sure", "told"),
+    [(3_000.0, "; more than 3 ms only if the ranks without a profile have the same cause"),
+     (0.0, "; only if the ranks without a profile have the same cause"), (14_000.0, "")],
+)  # fmt: skip
+def test_what_hangs_on_ranks_without_a_profile_is_told_in_one_line(sure, told):
+    """The account of the step counts 3 ms of it: two numbers of one thing are explained wherever they stand."""
+    saving = Saving(14_000.0, 0.1, Text("", ""), kind="upper_bound", without_absent_us=sure, after_others_us=sure)
+    assert brief_gain(saving, "−").en.replace("\N{NO-BREAK SPACE}", " ") == f"up to −14 ms (10 %{told})"
+    assert bool(hangs_on_absent(saving, "zh")) == bool(told)
 
 
 @pytest.mark.parametrize(

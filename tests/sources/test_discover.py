@@ -254,8 +254,8 @@ def test_an_export_of_msprof_is_a_rank_and_only_its_newest_files_count(tmp_path)
 
 def test_loose_files_of_one_folder_are_one_rank_and_unknown_ones_are_named(tmp_path):
     """Files mailed around one by one, even with a prefix, are read."""
-    for name in ("rank4_step_trace_time.csv", "my_op_statistic (1).csv"):
-        (tmp_path / name).write_text(STEPS)
+    for name, content in (("rank4_step_trace_time.csv", STEPS), ("my_op_statistic (1).csv", "OP Type,Count\nAdd,1\n")):
+        (tmp_path / name).write_text(content)
     (tmp_path / "holiday.csv").write_text("Name,Type,Duration(us),Count\nsea,beach,3,4\n")
     profile = load_profile(sorted(tmp_path.iterdir()))
     assert ids(profile) == [4]

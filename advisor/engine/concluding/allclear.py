@@ -281,7 +281,9 @@ def _unmeasured(facts: FactSet, ranks: Sequence[int]) -> Doubt | None:
         "device": device,
         "host": not device,
     }
+    lost["tail"] = facts.number("step.tail_share", RUN) or 0.0
     least = {direction: entry["accounted"]["value"] for direction, entry in terms()["lost"].items()}
+    least["tail"] = terms()["tail"]["value"]
     if _bubble_is_unknown(facts):
         lost["bubble"] = facts.number("step.exposed_communication_share", RUN) or 0.0
         least["bubble"] = least["communication"]

@@ -67,13 +67,18 @@ def build(
     if stake is not None and not open_ended and _hangs_on_absent(rule.saving, facts):
         behind = facts.number("communication.behind_absent_us", RUN) or 0.0
         stake = replace(stake, kind="upper_bound", without_absent_us=min(behind, stake.us))
+    severity = _severity(rule, scope, stake)
+    if severity is not Severity.LOW and is_partial(rule, scope.subject, facts):
+        severity = Severity.LOW  # nobody can say whether it is always so
+        # of a cause that is a suspicion, as the headline calls it; what a symptom measures is measured
+        confidence = Confidence.LOW if rule.kind == "cause" else confidence
     return Finding(
         id="",
         rule=rule.id,
         verdict=rule.verdict,
         direction=rule.direction,
         role=Role.CONTRIBUTING,
-        severity=_severity(rule, scope, stake),
+        severity=severity,
         confidence=confidence,
         subject=_subject(rule, draft.subject),
         title=_text(rule.title, variables),
@@ -191,8 +196,8 @@ def _severity(rule: Rule, scope: Scope, stake: Saving | None) -> Severity:
     at_stake = _number(scope.value(rule.impact)) if rule.impact is not None else None
     if at_stake is None and stake is not None:
         at_stake = stake.share
-    if (at_stake is None and rule.impact is not None) or is_partial(rule, scope.subject, scope.facts):
-        return Severity.LOW  # nobody can say what part of the step it is about, or whether it is always so
+    if at_stake is None and rule.impact is not None:
+        return Severity.LOW  # nobody can say what part of the step it is about
     allowed = Severity.CRITICAL if at_stake is None else allowed_by(at_stake)
     if ladder.constant is not None:
         return min(ladder.constant, allowed, key=lambda s: s.rank)

@@ -2,7 +2,8 @@
 its measure.
 
 What is not at hand may be the worse half, or show that the part at hand is nothing special. So the severity of such a
-finding is low, which names no cause of weight; nothing is cleared by it either (`allclear`).
+finding is low, which names no cause of weight, and the confidence in such a cause is low as well: what is doubted is
+the evidence, not what the cause would cost. Nothing is cleared by it either (`allclear`).
 """
 
 from __future__ import annotations

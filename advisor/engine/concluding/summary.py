@@ -371,6 +371,5 @@ def _without_cause(
     if doubt is not None:
         clear = doubt.suspect is None and not any(map(loses_enough, findings))
         return "undetermined", both(f"summary.{'no_all_clear' if clear else 'not_certain'}", doubt=doubt.why)
-    whole = "computing" in breakdown or "exposed_communication" in breakdown
-    headline = both("summary.healthy" if whole else "summary.healthy_host", checks=judged)
+    headline = both("summary.healthy", checks=judged)
     return "healthy", _sentences(headline, both("summary.no_data", count=blind)) if blind else headline

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 from advisor.facts.base import FactSet, Run
+from advisor.facts.collectives.exchanges import EXCHANGES
 from advisor.facts.collectives.parallelism import partition, world_of
 from advisor.facts.recording.kinds.kind import framework_of, recording_of
 from advisor.facts.step.steps import excluded_steps, steady
 from advisor.model import RUN, ProfileInfo
+from advisor.sources.folders import natural
 
 
 def describe(run: Run, facts: FactSet) -> ProfileInfo:
@@ -15,6 +17,8 @@ def describe(run: Run, facts: FactSet) -> ProfileInfo:
     told = recording_of(run)
     times = steady(run) if told.has_steps else {}
     steps = list(dict.fromkeys(step for t in times.values() for step in t.steps))
+    if told.has_steps and not steps:  # what collectives take is told of each step, whether or not its length is known
+        steps = sorted({step for exchanges in run.each(EXCHANGES).values() for step in exchanges.steps}, key=natural)
     parallelism = profile.parallelism
     world = facts.value("run.world_size", RUN)
     if facts.value("parallelism.source", RUN):

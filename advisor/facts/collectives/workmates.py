@@ -6,6 +6,7 @@ of its own stage is certain without them, and so is who comes last: it waits for
 
 from __future__ import annotations
 
+import math
 from collections import defaultdict
 from collections.abc import Iterator, Mapping, Sequence, Set
 
@@ -37,6 +38,10 @@ ARRIVALS = (
          "how much longer data moves in its collectives than in those of the others, per step: its links are slow",
          formula="Σ transit − median of the same over the other ranks", needs=_NEEDS),
     kind("rank.awaited_share", "ratio", "rank", "the same as a share of the step", needs=_NEEDS),
+    kind("rank.awaited_chance", "ratio", "rank",
+         "how probably, were all as often late as this one, some rank would come last in all of the collectives in "
+         "which this one does: of two collectives one rank of eight is last in both for nothing in one case of eight",
+         formula="ranks ^ (1 − collectives in which it comes last)", needs=_NEEDS),
     kind("rank.awaited_received", "ratio", "rank",
          "part of what the others wait for it in which it waits for an earlier rank itself: its receives last longer "
          "than theirs", formula="Σ over steps of min(its receives − median of theirs, their waits) ÷ Σ their waits",
@@ -203,6 +208,7 @@ def measure_arrivals(
     """Of each rank what the others wait for it; `recorded` is the number of steps, with collectives or without,
     `receives` what `received_us` tells."""
     awaited: dict[int, dict[str, float]] = defaultdict(lambda: defaultdict(float))
+    chance: dict[int, float] = defaultdict(float)
     moving: dict[int, float] = defaultdict(float)
     for joint in together:
         moved = np.nansum(joint.transit_us * joint.per_step[:, None], axis=0)
@@ -213,6 +219,9 @@ def measure_arrivals(
         others = joint.wait_us.sum(axis=1) * joint.behind / (len(joint.ranks) - 1)
         for step, column, us in zip(joint.steps, np.argmin(joint.elapsed_us, axis=1), others, strict=True):
             awaited[joint.ranks[int(column)]][step] += float(us)
+        last = np.bincount(np.argmin(joint.elapsed_us, axis=1), np.broadcast_to(joint.behind, len(joint.elapsed_us)))
+        for column, times in enumerate(last.tolist()):
+            chance[joint.ranks[column]] += times * math.log(len(joint.ranks))
     steps = sorted({step for joint in together for step in joint.steps}, key=natural)
     samples = len(steps)
     told = steps[1:] if samples > 2 else steps
@@ -225,6 +234,9 @@ def measure_arrivals(
         subject, sources = Subject("rank", str(rank), (rank,)), together[0].sources
         us = sum(waits.values()) / samples
         yield from fact("rank.awaited_us", subject, us, *sources, samples=samples)
+        ranks = len(beside[rank])
+        by_chance = min(math.exp(math.log(ranks) - chance[rank]), 1.0) if ranks > 1 else None
+        yield from fact("rank.awaited_chance", subject, by_chance, *sources, samples=samples)
         others_us = [us for other, us in moving.items() if other != rank]
         excess = moving[rank] - float(np.median(others_us)) if others_us else None
         yield from fact("rank.moving_excess_us", subject, excess, *sources, samples=samples)

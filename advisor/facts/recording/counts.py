@@ -59,6 +59,9 @@ def _compare(rank: Rank, kernels: Kernels) -> bool:
     frame = statistic_of(rank)
     if frame is None or "count" not in frame:
         return False
+    frame = frame[frame["type"].notna()]  # what names no type is nobody's time, and contradicts nobody
+    if frame.empty:
+        return False
     counted: Counter[str] = Counter()
     for name, count in zip(frame["type"], frame["count"], strict=True):
         if isinstance(name, str) and count == count:

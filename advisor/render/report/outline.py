@@ -133,19 +133,13 @@ def say_counts(causes: int, symptoms: int, lang: str) -> str:
 
 
 def direction_words(report: Report) -> Text:
-    """The direction in words; of a healthy run whose device was not measured, that."""
-    if report.summary.direction == "healthy" and not _device_measured(report):
-        return both("report.healthy_gaps")
+    """The direction in words."""
     return both(f"directions.{report.summary.direction}")
 
 
-def _device_measured(report: Report) -> bool:
-    return bool({"computing", "exposed_communication", "fp_bp"} & set(report.summary.breakdown))
-
-
 def has_gaps(report: Report) -> bool:
-    """Whether a healthy run was not measured in full: its device, or files that were not collected."""
-    return not _device_measured(report) or bool(report.missing_evidence)
+    """Whether a healthy run was not measured in full: files that were not collected."""
+    return bool(report.missing_evidence)
 
 
 def problems_together(report: Report) -> list[tuple[Text, list[str]]]:

@@ -13,7 +13,7 @@ from advisor.engine.concluding.joint import Repaired
 from advisor.model import Accounting, Report
 from advisor.plain import to_plain
 from advisor.render.escaping import printable
-from advisor.render.wording import UPPER_BOUND, labelled, where, word
+from advisor.render.wording import UPPER_BOUND, hangs_on_absent, labelled, where, word
 
 MOST_RANKS = 16
 """Ranks whose shares are told one by one: those that change most; a group of thousands fits no screen."""
@@ -50,7 +50,10 @@ def _lines(repaired: Repaired, lang: str) -> Iterator[str]:
         share=show(gained / repaired.before_us, "ratio"),
     )  # fmt: skip
     for finding in repaired.causes:
-        yield f"  {finding.id}  {finding.title.get(lang)} · {where(finding.subject, lang)}"
+        said = hangs_on_absent(finding.saving, lang) if finding.saving is not None else ""
+        yield " · ".join(
+            filter(None, (f"  {finding.id}  {finding.title.get(lang)}", where(finding.subject, lang), said))
+        )
     if repaired.shares:
         yield ""
         yield word(lang, "whatif.shares")

@@ -297,7 +297,8 @@ def read_file(table: Table, path: Path, columns: Sequence[str] | None, note: Not
                 note(file, f"has the column {name.strip()} {times} times; the first was used")
         wanted = {column.name for column in wanted_columns(table, columns)}
         matches.update((name, match) for name, match in known.items() if name in wanted)
-        if table.name in _NAMED_ONCE:
+        named = all(column.name in known for column in table.columns if column.required and column.dtype == "str")
+        if table.name in _NAMED_ONCE and named:  # rows without a name repeat none
             texts = {
                 known[column.name].position
                 for column in table.columns

@@ -138,6 +138,34 @@ def test_a_device_that_told_its_own_times_is_cleared_by_its_kernels():
     assert "dataset.csv" in objection(host_alone, (), ()).tells.en
 
 
+def test_a_loop_that_never_waits_clears_no_device():
+    """A fine data pipeline is one direction of three: what the device does between two batches is unknown, whatever
+    else of the host was measured; with the device's own step times the kernels are asked for instead."""
+    loop = {
+        "step.time_us": 1e5, "step.count": 5, "data.own_us": 9.9e4, "data.wait_share": 0.01, "data.gil_wait_us": 0.0,
+        "data.loop_cpu_share": 0.2, "data.busiest_share": 0.3,
+    }  # fmt: skip
+    host = Fact("host.cores", Subject("host", "a", (0,)), 8, 1)
+    known = FactSet([*(Fact(name, RUN, value, 5) for name, value in loop.items()), host])
+    doubt = objection(known, (), ())
+    assert doubt is not None and "only the host was recorded" in doubt.why.en and "主机侧" in doubt.why.zh
+    assert doubt.tells is not None and "step_trace_time.csv" in doubt.tells.en
+    measured = FactSet([*known, Fact("step.idle_share", RUN, 0.01, 5)])
+    assert "only the host" not in objection(measured, (), ()).why.en
+
+
+@pytest.mark.parametrize(("share", "told"), [(0.42, True), (0.1, True), (0.09, False)])
+def test_a_long_tail_of_unknown_contents_is_told(share, told):
+    """Without the columns of reductions an older step trace times the tail, not what runs in it."""
+    old = facts(
+        step__idle_share=None, step__exposed_communication_share=None, run__world_size=1, step__interval_share=0.001,
+        step__fp_bp_share=1 - share, step__tail_share=share,
+    )  # fmt: skip
+    doubt = objection(old, (), (0,))
+    assert (doubt is not None and "behind backward" in doubt.why.en) == told
+    assert not told or ("反向之后" in doubt.why.zh and "kernel_details.csv" in doubt.tells.en)
+
+
 def test_every_rank_must_have_been_measured():
     """The run's share rests on the ranks whose tables are there; of the others nothing is known."""
     known = facts()

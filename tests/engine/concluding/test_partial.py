@@ -89,6 +89,24 @@ def test_what_rests_on_a_part_is_low_and_holds_only_if_the_rest_looks_alike(
 
 
 @pytest.mark.parametrize(
+    ("rule", "base", "part", "doubted"),
+    [
+        ("COMM021", TAIL, {"run__unmeasured_ranks": 1}, True),
+        ("SCHED020", GAPS, {"recording__device_tasks": 19}, False),
+    ],
+)
+def test_of_a_part_a_cause_is_doubted_and_what_is_measured_is_not(
+    rule: str, base: dict[tuple[Subject, str], Value], part: dict[str, Value], doubted: bool
+) -> None:
+    """The headline calls such a cause one of low confidence, and so does the finding; its saving stays what it is."""
+    whole, finding = reached(rule, base), reached(rule, base, **part)
+    assert (finding.confidence.value == "low") == doubted
+    assert doubted or finding.confidence == whole.confidence
+    assert (finding.saving is None) == (whole.saving is None)
+    assert finding.saving is None or whole.saving is None or finding.saving.us == whole.saving.us
+
+
+@pytest.mark.parametrize(
     ("rule", "base", "whole"),
     [
         ("COMP085", HOTSPOT, {"recording__kernels": 20, "recording__kind": "training_steps"}),

@@ -47,6 +47,20 @@ def test_collectives_of_one_step_tell_no_length(tmp_path: Path) -> None:
     assert report.summary.step_time_us is None and not any(f.rule == "CLUS042" for f in report.findings)
 
 
+@pytest.mark.parametrize(("collectives", "told"), [(1, 1.0), (2, 0.5), (6, 1 / 32)])
+def test_of_few_collectives_one_rank_is_last_in_all_by_chance(collectives: int, told: float) -> None:
+    """Of two ranks one is last in both of two collectives in every second case, though neither is late."""
+    elapsed = np.array([[4.0, 1.0]] * collectives)
+    nothing = np.full(elapsed.shape, np.nan)
+    joint = Joint(
+        "g", "allreduce", (0, 1), (0, 1), True, ["1"] * collectives, ["a"] * collectives, np.zeros(2, np.int64),
+        elapsed, nothing, nothing, np.zeros(elapsed.shape, np.int64), nothing, nothing,
+        sources=(Source("communication.json"),),
+    )  # fmt: skip
+    found = [f for f in measure_arrivals([joint], None, 1, {}) if f.name == "rank.awaited_chance"]
+    assert [(f.subject.id, f.value) for f in found] == [("1", pytest.approx(told))]
+
+
 @pytest.mark.parametrize(("recorded", "told"), [(4, {1.0}), (5, set())])
 def test_who_came_last_in_few_of_the_steps_is_not_always_late(recorded: int, told: set[float]) -> None:
     """The other ranks may take turns in the steps whose collectives are lost."""

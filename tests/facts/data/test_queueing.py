@@ -8,6 +8,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from advisor.engine.judge import decide
+from advisor.facts.base import FactSet
 from advisor.facts.data.network import prospects
 from advisor.facts.data.queueing import (
     GIL,
@@ -25,6 +27,8 @@ from advisor.facts.data.queueing import (
     without,
     workers_needed,
 )
+from advisor.model import RUN, Fact, Subject, Value
+from advisor.ruleset.files.loader import load_rules
 
 times = st.floats(0.0, 1e6)
 workers = st.integers(1, 16)
@@ -201,3 +205,19 @@ def test_two_threads_that_are_at_a_lock_for_half_their_time_hold_it_for_eight_te
     """r = 1: P(idle) = 1 ÷ (1 + 2 + 2), so held for 0.8, and 2 − 0.8 · 2 = 0.4 wait."""
     assert held_share(2, 0.4) == pytest.approx(0.8)
     assert waiting_for_lock(2, 0.8) == pytest.approx(0.4)
+
+
+@pytest.mark.parametrize("beside", ["Map(2) (4 → 9)", None])
+def test_the_basis_of_a_gain_names_all_operations_that_it_needs(beside: str | None) -> None:
+    """Raising one of two maps gives a fifth of what both give: the estimate says for which it holds."""
+    of_map: dict[str, Value] = {
+        "type": "Map", "workers": 2, "busy_share": 0.99, "is_busiest": True, "wait_share": 0.56, "wait_us": 14_000.0,
+        "step_us": 25_000.0, "work_us": 51_000.0, "workers_needed": 5, "workers_proposed": 5, "workers_capped": False,
+        "saving_more_workers_us": 14_000.0, "limit_more_workers": "loop", "batches": 300,
+    }  # fmt: skip
+    subject = Subject("pipeline_op", "Map(1)", (0,))
+    told = [Fact(f"pipeline_op.{name}", subject, value) for name, value in of_map.items()]
+    told += [Fact("step.time_us", RUN, 25_000.0), *([Fact("pipeline_op.beside", subject, beside)] if beside else [])]
+    found = next(f for f in decide(load_rules(strict=False), FactSet(told)).findings if f.rule == "DATA010")
+    assert found.saving is not None and ("Map(2)" in found.saving.basis.en) == (beside is not None)
+    assert ("Map(2)" in found.saving.basis.zh) == (beside is not None) and "unknown" not in found.saving.basis.en

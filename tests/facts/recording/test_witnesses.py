@@ -98,6 +98,21 @@ def test_computation_that_the_step_table_calls_none_is_told(tmp_path: Path) -> N
     assert any("of computation a step, its kernels take" in p.problem for p in _report(tmp_path).problems)
 
 
+def test_a_statistic_without_types_contradicts_no_kernels(slow_rank: Path, tmp_path: Path) -> None:
+    """The column that is lacking is told of the file that lacks it; intact kernels are blamed for nothing, and the
+    verdicts are those of the whole profile."""
+    shutil.copytree(slow_rank, tmp_path / "profile")
+    for path in sorted((tmp_path / "profile").rglob("op_statistic.csv")):
+        rows = load(path)
+        column = rows[0].index("OP Type")
+        store(path, [row[:column] + row[column + 1 :] for row in rows])
+    whole, report = _report(slow_rank), _report(tmp_path / "profile")
+    assert any("op_statistic.csv" in p.file and "lacks the column OP Type" in p.problem for p in report.problems)
+    assert not any("contradicts" in p.problem for p in report.problems)
+    assert report.summary.direction == whole.summary.direction
+    assert [(f.verdict, f.confidence) for f in report.findings] == [(f.verdict, f.confidence) for f in whole.findings]
+
+
 @pytest.mark.parametrize("cell", ["٣", "abc", "inf", "-1", "1e300"])
 def test_a_damaged_cell_leaves_nothing_of_its_table_certain(cell: str, slow_rank: Path, tmp_path: Path) -> None:
     """What wrote one cell that no profiler writes may have written the others: the steps that are left are a guess."""

@@ -612,3 +612,24 @@ def test_rows_with_a_cell_of_megabytes_are_left_out_and_told(tmp_path: Path) -> 
     frame = read_sheet(path, lambda _, problem, *_rest: problems.append(problem))
     assert frame is not None and list(frame["op_type"]) == ["MatMul"]
     assert len(problems) == 1 and problems[0].startswith("1 rows hold more than")
+
+
+@pytest.mark.parametrize("backwards", [False, True])
+def test_a_wide_heading_is_compared_whole_whatever_the_order_of_its_columns(tmp_path: Path, backwards: bool) -> None:
+    """Hundreds of reductions before the step's own columns hide none of them; one that is gone is told by name."""
+    names = STEPS.split(",")
+    for rank, reductions in enumerate((1, 400)):
+        cells = dict(zip(names, ["1", "0", "1000", "1000", "0", "900", "0", "900", "100"], strict=True))
+        for i in range(reductions):
+            name = f"stream_48_{i}_AllReduce-op{10_000 + i}"
+            cells |= {f"{name}_start_point": "910", f"{name}_end_point": "990", name: "80"}
+        order = list(cells)[::-1] if backwards else list(cells)
+        rows = [order, [cells[name] for name in order], [cells[name] for name in order]]
+        text = "\n".join(",".join(row) for row in rows) + "\n"
+        (tmp_path / f"step_trace_raw_{rank}_detail_time.csv").write_text(text)
+    told = [p.problem for p in advise([tmp_path], load_rules(config=load_config(None))).problems]
+    assert not any("of other ranks have" in text for text in told)
+    path = tmp_path / "step_trace_raw_1_detail_time.csv"
+    path.write_text(path.read_text().replace("tail", "rest"))
+    told = [p.problem for p in advise([tmp_path], load_rules(config=load_config(None))).problems]
+    assert any("lacks tail, which the files of other ranks have" in text for text in told)
