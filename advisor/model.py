@@ -210,6 +210,8 @@ class Saving:
     """What it gives once the data loader, or the host, keeps up, where that is behind and takes a part of it back."""
     held_by: str = ""
     """Which of them does: loading, launching."""
+    shortened_us: float | None = None
+    """What its kernels take less, where collectives that they hide take a part of it back."""
     stays_us: float | None = None
     """What it still gives once whatever some ranks or links alone do worse is repaired; None: nothing tells."""
 

@@ -19,7 +19,7 @@ from advisor.engine.concluding.evidence import missing_evidence, needless
 from advisor.engine.concluding.findings import Draft, build
 from advisor.engine.concluding.gathered import members_of, stages_of
 from advisor.engine.concluding.joint import Joint, tell_jointly
-from advisor.engine.concluding.paced import in_step_with_the_slowest
+from advisor.engine.concluding.paced import beside_collectives, in_step_with_the_slowest
 from advisor.engine.concluding.roots import assign_roles, merge
 from advisor.engine.concluding.summary import summarise
 from advisor.engine.concluding.without_steps import tell_of_recording
@@ -113,7 +113,7 @@ def decide(
     owned = frozenset(rule.id for rule in rules.rules if rule.owned)
     together = frozenset(rule.id for rule in rules.rules if rule.together)
     merged = merge(
-        done.findings,
+        beside_collectives(done.findings, facts, together),
         frozenset(rule.id for rule in rules.rules if rule.general),
         {subject: fact.value for subject, fact in facts.of("rank.alike").items() if isinstance(fact.value, tuple)},
         together,

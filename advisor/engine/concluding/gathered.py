@@ -144,7 +144,10 @@ def _sum(told: Sequence[tuple[Subject, Saving]], stages: Mapping[int, str]) -> S
     error = sum(each * part for each, part in unsure) / whole if whole > 0 else None
     limited = [saving.without_absent_us for _, saving in told if saving.without_absent_us is not None]
     without = min(sum(limited), us) if limited and us is not None else None
+    uncovers = any(saving.shortened_us for _, saving in told)
+    shorter = at_once([(subject, saving.shortened_us or saving.us) for subject, saving in told], stages)
     return replace(
         first, us_per_step=us, share_of_step=share, kind=kind, error_share=error, most_us=None,
         without_absent_us=without,
+        shortened_us=shorter if uncovers else None,
     )  # fmt: skip

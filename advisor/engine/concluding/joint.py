@@ -19,7 +19,7 @@ from advisor.engine.concluding.paced import kept_up, taken_back
 from advisor.engine.concluding.remainders import left_beside
 from advisor.facts.account.spending import USEFUL, spend
 from advisor.facts.base import FactSet, Run
-from advisor.facts.cluster.whatif import Cure, affordable, events, joint_saving, new_shares
+from advisor.facts.cluster.whatif import KERNELS, Cure, affordable, events, joint_saving, new_shares
 from advisor.knowledge.savings import allowed_by, pools, usual_error
 from advisor.knowledge.verdicts import only_waits
 from advisor.model import RUN, Direction, Finding, Report, Role, Saving, Subject, WhatIf
@@ -160,9 +160,16 @@ class Gains:
         evened = any(f.saving and f.saving.removes not in ("", "links") for f in replayed)
         lost_us = self.lost_evenly_us if evened else self.lost_us
         gained = max((f.weight_us for f in replayed), default=0.0)
-        if len(replayed) > 1 and self.replay is not None:
+        # what collectives beside them leave of shorter kernels is known for all of these together
+        beside = [f for f in chosen if f.saving and f.saving.shortened_us and f not in replayed]
+        if len(replayed) + len(beside) > 1 and self.replay is not None:
             cures = [Cure(f.saving.removes, f.subject) for f in replayed if f.saving]
-            together = self.replay(cures)
+            shorter = [Cure(KERNELS, f.subject, f.saving.shortened_us or 0.0) for f in beside if f.saving]
+            together = self.replay([*cures, *shorter])
+            if together is not None:
+                replayed = [*replayed, *beside]
+            elif beside and len(replayed) > 1:
+                together = self.replay(cures)
             gained = gained if together is None else together
         added = [left_beside(f, replayed) for f in chosen if f not in replayed]
         parts = _parts(added, self.ranks)

@@ -1,15 +1,23 @@
 """What other causes give while a data loader, or a host, that is behind sets the pace: the loop then waits for its
 batch, or for its launch, by as much longer, until that one keeps up. And what such a loader gives where other ranks are
 late as well: no more than the step gains once its ranks come no later than those.
+
+What shorter kernels give where collectives run beside them: no more than the step gains by a replay, since what they
+hid is waited for. Where no replay tells, what they take less is the most that the step gains.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Collection, Sequence
 from dataclasses import replace
 
+import numpy as np
+
 from advisor.basics.units import show
+from advisor.engine.concluding.gathered import origin_of
+from advisor.facts.account.shortened import PARTS
 from advisor.facts.base import FactSet
+from advisor.knowledge.savings import allowed_by, usual_error
 from advisor.knowledge.verdicts import LAUNCHES_LATE, PIPELINE_SLOW, frees, is_of_loading, is_of_the_loop
 from advisor.knowledge.words import both
 from advisor.model import RUN, Confidence, Direction, Finding, Saving, Subject
@@ -17,6 +25,7 @@ from advisor.model import RUN, Confidence, Direction, Finding, Saving, Subject
 _ELSEWHERE = (Direction.COMPUTATION, Direction.COMMUNICATION)
 """Where a step loses what a loader takes back; of what the host does, only what the loop itself does: the rest may be
 the loading."""
+_TYPES = ("operator_type", "operator")
 
 
 def in_step_with_the_slowest(findings: Sequence[Finding], facts: FactSet) -> list[Finding]:
@@ -179,3 +188,78 @@ def _lessened(saving: Saving, left: float, holder: str) -> Saving:
         share_of_step=None if saving.share_of_step is None else saving.share_of_step * left,
         most_us=None if saving.most_us is None else saving.most_us * left, lost_us=saving.loses_us,
     )  # fmt: skip
+
+
+def beside_collectives(findings: Sequence[Finding], facts: FactSet, together: Collection[str] = ()) -> list[Finding]:
+    """The findings with what each gives alone once the collectives beside its kernels are waited for. What rules of
+    `together` find goes at once: each takes back what the others uncover as well."""
+    whole: dict[tuple[str, ...], float] = {}
+    for finding in findings:
+        if finding.rule in together and finding.saving is not None and _shortens(finding):
+            whole[origin_of(finding)] = whole.get(origin_of(finding), 0.0) + finding.saving.us
+    return [
+        _uncovering(f, facts, whole.get(origin_of(f), 0.0)) if _shortens(f) else f
+        for f in findings
+    ]  # fmt: skip
+
+
+def _shortens(finding: Finding) -> bool:
+    """Whether it promises shorter kernels of each step, on all ranks, that no replay of its own has weighed."""
+    saving = finding.saving
+    told = saving is not None and bool(saving.us_per_step) and not saving.removes and not saving.lone_step
+    return told and finding.direction is Direction.COMPUTATION and finding.subject.kind in (*_TYPES, "run")
+
+
+def _uncovering(finding: Finding, facts: FactSet, whole_us: float) -> Finding:
+    saving, ratio = finding.saving, _kept(finding, facts, whole_us)
+    assert saving is not None
+    if ratio is None:
+        return _at_most(finding, saving, facts)
+    if ratio >= 1 - usual_error("replay"):
+        return finding
+    less = replace(
+        saving, us_per_step=saving.us * ratio, shortened_us=saving.us, lost_us=saving.loses_us,
+        idle_us=saving.idle_us * ratio,
+        share_of_step=None if saving.share_of_step is None else saving.share_of_step * ratio,
+        most_us=None if saving.most_us is None else saving.most_us * ratio,
+    )  # fmt: skip
+    allowed = finding.severity if less.share is None else allowed_by(less.share)
+    sentence = both("summary.uncovers", full=show(saving.us, "us"), us=show(less.us, "us"))
+    return replace(
+        finding, saving=less, message=both("summary.sentences", first=finding.message, second=sentence),
+        severity=min(finding.severity, allowed, key=lambda s: s.rank),
+    )  # fmt: skip
+
+
+def _at_most(finding: Finding, saving: Saving, facts: FactSet) -> Finding:
+    """Where nobody knows when collectives could start, and computing hides more of them than a saving is usually off
+    anyway, an estimate is but a bound."""
+    hidden_us = facts.number("step.overlapped_us", RUN) or 0.0
+    if saving.kind != "estimate" or hidden_us <= usual_error("estimate") * saving.us:
+        return finding
+    basis = both("summary.apart", first=saving.basis, second=both("summary.may_uncover"))
+    return replace(finding, saving=replace(saving, kind="upper_bound", basis=basis))
+
+
+def _kept(finding: Finding, facts: FactSet, whole_us: float) -> float | None:
+    """Of what the finding's kernels take less the part that the step gains; None where no replay tells."""
+    assert finding.saving is not None
+    us = finding.saving.us
+    of_run, computing_us = facts.value("step.kept_ratios", RUN), facts.number("step.computing_us", RUN)
+    if finding.subject.kind == "run":
+        return _between(of_run, us, computing_us)
+    kind = Subject("operator_type", str(facts.value("operator.type", finding.subject) or finding.subject.id))
+    own = _between(facts.value("operator_type.kept_ratios", kind), us, facts.number("operator_type.time_us", kind))
+    alone, joint = (_between(of_run, each, computing_us) for each in (us, max(whole_us, us)))
+    return own * joint / alone if own and joint and alone else own
+
+
+def _between(ratios: object, us: float, of_us: float | None) -> float | None:
+    """The ratio where so much of this time goes: gains between two parts lie on the line between theirs."""
+    if not isinstance(ratios, tuple) or not of_us or us <= 0:
+        return None
+    told = [float(ratio) for ratio in ratios]
+    part = min(us / of_us, PARTS[-1])
+    if part <= PARTS[0]:
+        return told[0]
+    return float(np.interp(part, PARTS, np.multiply(PARTS, told))) / part

@@ -83,7 +83,7 @@ def build(run: Run) -> Model | None:
                 if rank not in meetings[key]:
                     meetings[key][rank] = i
     found = Model(chains, {}, {rank: [-1] * len(c.name) for rank, c in chains.items()})
-    transit = {rank: _transit(exchanges.get(rank), chain.step) for rank, chain in chains.items()}
+    transit = {rank: moving_us(exchanges.get(rank), chain.step) for rank, chain in chains.items()}
     complete = (run.profile.world_size or len(chains)) <= len(chains)
     paced = {(joint.group, joint.kind) for joint in joints(run) if joint.paced}
     handovers = {rank: _handovers(chain, exchanges.get(rank), layout) for rank, chain in chains.items()}
@@ -116,7 +116,7 @@ def build(run: Run) -> Model | None:
     if alone > MOST_MISSED * sum(map(len, meetings.values())):
         return None
     _forget_chance(found, len(found.members) - len(pairs))
-    found.ready = _ready(found, len(found.members) - len(pairs), alike)
+    found.ready = readiness(found, len(found.members) - len(pairs), alike)
     _one_clock(found)
     _await_absent(found)
     found.chains = {rank: _awaiting_inputs(found, rank) for rank in found.chains}
@@ -217,13 +217,13 @@ def _launched(chain: Chain, segments: list[int]) -> Chain:
     return replace(chain, after=after, lag=lag)
 
 
-def _ready(found: Model, collectives: int, alike: Sequence[Sequence[int]]) -> dict[int, list[tuple[int, float]]]:
+def readiness(found: Model, collectives: int, alike: Sequence[Sequence[int]]) -> dict[int, list[tuple[int, float]]]:
     """When what is queued was ready: in a queue the start tells only that the one before had ended. Members do the
     same work, so the one with the least work done at its start bounds what a collective had to wait for; what a stage
     hands over (the meetings behind the first `collectives`), its sender alone has made, and its receiver has asked for
     when it starts to wait; of a ring all make the same (the transfers `alike`). What is queued between the
     first and the last gets ready evenly, as gradients and micro-batches do."""
-    done = {rank: _done(chain) for rank, chain in found.chains.items()}
+    done = {rank: work_done(chain) for rank, chain in found.chains.items()}
     makers = _makers(found, collectives)
     least = [min((done[rank][1][i] for rank, i in events.items()), default=1.0) for events in makers]
     for transfers in alike:
@@ -248,7 +248,7 @@ def _ready(found: Model, collectives: int, alike: Sequence[Sequence[int]]) -> di
     return ready
 
 
-def _done(chain: Chain) -> tuple[list[float], list[float]]:
+def work_done(chain: Chain) -> tuple[list[float], list[float]]:
     """For each event the part of the rank's computing that is done when the segments up to it have ended, and when it
     starts itself."""
     work = np.where(chain.computes, chain.busy, 0.0)
@@ -298,7 +298,7 @@ def _groups_by_name(exchanges: Exchanges | None, step: str) -> dict[str, str]:
     return {exchanges.names[exchanges.name[i]]: exchanges.groups[exchanges.group[i]] for i in rows}
 
 
-def _transit(exchanges: Exchanges | None, step: str) -> dict[str, float]:
+def moving_us(exchanges: Exchanges | None, step: str) -> dict[str, float]:
     """Operation -> microseconds in which its data moves, where that is told."""
     if exchanges is None:
         return {}

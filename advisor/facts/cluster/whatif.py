@@ -11,6 +11,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from advisor.facts.account.shortened import in_line, shorter_by
 from advisor.facts.base import Run, computed
 from advisor.facts.cluster.groups import joint_gain, on_average, paced_together
 from advisor.facts.cluster.lateness import Lateness, latenesses
@@ -34,6 +35,8 @@ from advisor.model import Subject
 
 MOST_EVENTS = 4_000_000
 """Events of all replays together that are worth waiting for: a million take about three seconds."""
+KERNELS = "kernels"
+"""What a cure removes that shortens kernels of a type, or of all, on every rank."""
 LATE = ("compute", "host", "data", "late")
 WORK: Mapping[str, Callable[[Run], Mapping[int, Change] | None]] = {
     "stages": evened_stages,
@@ -50,6 +53,8 @@ class Cure:
 
     removes: str
     subject: Subject
+    us: float = 0.0
+    """What kernels of the subject take less, where that is what is put right (`KERNELS`)."""
 
 
 def events(run: Run) -> int:
@@ -68,10 +73,10 @@ def joint_saving(run: Run, cures: Sequence[Cure]) -> float | None:
     """Microseconds a step gains with all of these put right at once; None where nothing tells."""
     late, parts = _late(run, cures)
     links = _links(run, cures)
-    work = any(cure.removes in (*WORK, "speed") for cure in cures)
+    work = any(cure.removes in (*WORK, "speed", KERNELS) for cure in cures)
     if late is None or (not late and not links and not work):
         return None
-    found, prepared = model(run), _prepared(run, cures)
+    found, prepared = _model(run, cures), _prepared(run, cures)
     if found is not None and prepared is not None:
         changes, pure = prepared
         often = [entry.recurrence for entry in late] or [1.0]
@@ -113,8 +118,16 @@ def _computing(found: Model, rank: int, change: Change | None) -> float:
     return float((chain.busy * factor)[chain.computes].sum())
 
 
+def _model(run: Run, cures: Sequence[Cure]) -> Model | None:
+    """The step to replay: where kernels get shorter, collectives queue that did not before."""
+    if not any(cure.removes == KERNELS for cure in cures):
+        return model(run)
+    alone = all(cure.removes == KERNELS for cure in cures)
+    return in_line(run) if alone or model(run) is not None else None
+
+
 def _prepared(run: Run, cures: Sequence[Cure]) -> tuple[dict[int, Change], dict[int, float]] | None:
-    found = model(run)
+    found = _model(run, cures)
     if found is None:
         return None
     late, parts = _late(run, cures)
@@ -140,6 +153,12 @@ def _prepared(run: Run, cures: Sequence[Cure]) -> tuple[dict[int, Change], dict[
         if (evened := WORK[what](run)) is None:
             return None
         changes = together(changes, evened)
+    for cure in (cure for cure in cures if cure.removes == KERNELS):
+        less = shorter_by(found, cure.subject.id if cure.subject.kind == "operator_type" else "", cure.us)
+        if not less:
+            return None
+        for rank, change in less.items():
+            changes[rank] = changes.get(rank, Change()).times(change)
     links = _links(run, cures)
     pure = shortened(run, found, links) if links else {}
     if any(cure.removes == "stages" for cure in cures):

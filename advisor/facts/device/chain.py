@@ -18,6 +18,8 @@ ROUNDING_US = limit("course", "rounding_us")
 """Ends are start + duration, both rounded: what follows may seem to start a little before."""
 RELEASE_NS = 60_000
 """A kernel that starts this soon after a collective's end, after idling, was waiting for it."""
+NOTABLE = limit("course", "notable_type")
+"""Part of the step's computing from which on it is told where kernels of one type lie."""
 AWAITED_SHARE, AWAITED_MOST_US = limit("course", "awaited_share"), limit("course", "awaited_most_us")
 """And so was one that starts within this part of the collective's own time, up to so much: the host itself waited."""
 
@@ -43,6 +45,8 @@ class Chain:
     """When the first event started, on the host's clock."""
     fetching: Floats = field(default_factory=lambda: np.zeros(0))
     """What of `busy` GetNext takes, which waits for data; empty where no kernel fetches any."""
+    of_type: dict[str, Floats] = field(default_factory=dict)
+    """Operator type -> what of `busy` its kernels take, of the types that take a notable part of the step."""
 
     @property
     def working(self) -> Floats:
@@ -117,7 +121,9 @@ def chain_of(kernels: Kernels, communication: Mask, inside: Ints, fetch: Mask, s
     segments = _segments(parts)
     chain = _joined(step, segments, _collectives(parts), origin)
     fetches = inside[fetch[inside]]
-    return replace(chain, fetching=_fetching(chain, kernels, fetches)) if len(fetches) else chain
+    if len(fetches):
+        chain = replace(chain, fetching=_lying_in(chain, kernels, fetches))
+    return replace(chain, of_type=_by_type(chain, kernels, work[~fetch[work]]))
 
 
 def _segments(step: _Step) -> list[_Event]:
@@ -190,9 +196,18 @@ def _joined(step: str, segments: list[_Event], collectives: list[_Event], origin
     )  # fmt: skip
 
 
-def _fetching(chain: Chain, kernels: Kernels, fetches: Ints) -> Floats:
+def _lying_in(chain: Chain, kernels: Kernels, rows: Ints) -> Floats:
     """What these kernels take of each computing segment in which they start, microseconds."""
     segments = np.flatnonzero(chain.computes)
-    begin = (kernels.start[fetches] - chain.origin_ns) / 1000
+    begin = (kernels.start[rows] - chain.origin_ns) / 1000
     at = segments[np.maximum(np.searchsorted(chain.start[segments], begin + ROUNDING_US, "right") - 1, 0)]
-    return np.minimum(np.bincount(at, kernels.duration[fetches], len(chain.name)), chain.busy)
+    return np.minimum(np.bincount(at, kernels.duration[rows], len(chain.name)), chain.busy)
+
+
+def _by_type(chain: Chain, kernels: Kernels, work: Ints) -> dict[str, Floats]:
+    """The same of the kernels of each notable type."""
+    types, of = np.unique([signature.type for signature in kernels.signatures], return_inverse=True)
+    each = of[kernels.signature[work]]
+    took = np.bincount(each, kernels.duration[work], len(types))
+    notable = np.flatnonzero(took >= max(NOTABLE * float(took.sum()), 1e-9))
+    return {str(types[one]): _lying_in(chain, kernels, work[each == one]) for one in notable.tolist()}

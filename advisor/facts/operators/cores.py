@@ -13,7 +13,7 @@ from advisor.basics.arrays import Ints
 from advisor.basics.numbering import distinct, largest, numbered
 from advisor.facts.base import FactSet, Family, Reduction, Run, fact, kind
 from advisor.facts.device.kernel_time import timeline_of
-from advisor.facts.operators.kinds import is_matrix_product
+from advisor.facts.operators.kinds import is_attention, is_matrix_product
 from advisor.facts.recording.counts import HOST_CORE, executions_of_table, types_of_signatures
 from advisor.facts.recording.sums import operators_of
 from advisor.facts.step.steps import steady
@@ -243,7 +243,8 @@ def reduce(rank: Rank) -> CoreUse | None:
 
 def _of_sums(rank: Rank) -> CoreUse | None:
     """From older MindSpore's sums operator by operator. They do not tell the kind of core: products run on the cube
-    cores, where these are apart."""
+    cores, where these are apart, and so does a fused attention, whose blocks are dealt to them with the vector cores
+    beside each."""
     frame = operators_of(rank, "operators") if rank.has("operators") else None
     if frame is None or not {"blocks", "count"} <= set(frame):
         return None
@@ -254,11 +255,11 @@ def _of_sums(rank: Rank) -> CoreUse | None:
     if not rows:
         return None
     dealt = {(name, blocks) for name, blocks, *_ in rows}
-    votes = (Counter(n for name, n in dealt if is_matrix_product(name) == products) for products in (True, False))
+    votes = (Counter(n for name, n in dealt if _runs_on_cubes(name) == products) for products in (True, False))
     cube, vector = _agreed(*votes)
     types = dict[str, _Use]()
     for name, blocks, us, count, shape in rows:
-        use, of = types.setdefault(name, _Use()), cube if is_matrix_product(name) else vector
+        use, of = types.setdefault(name, _Use()), cube if _runs_on_cubes(name) else vector
         use.time_us += us
         if us / count > use.longest_us:
             use.longest_us, use.cores, use.blocks = us / count, of, blocks
@@ -270,6 +271,10 @@ def _of_sums(rank: Rank) -> CoreUse | None:
             use.few = _worst((use.few, _Few(us * unused, shape if isinstance(shape, str) else "", blocks, of)))
     told = rank.source("operators", "blocks", "total_us")
     return CoreUse(types, executions_of_table(rank), (told,), ())
+
+
+def _runs_on_cubes(kind: str) -> bool:
+    return is_matrix_product(kind) or is_attention(kind)
 
 
 def _counts_apart(kernels: Kernels) -> bool:

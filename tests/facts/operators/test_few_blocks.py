@@ -88,3 +88,13 @@ def test_older_tables_tell_the_blocks_of_an_operator_in_the_graph(tmp_path):
 def test_of_older_tables_few_witnesses_nearly_all_cores_and_short_calls_are_no_finding(tmp_path, operators):
     """As of kernels one by one: two types that agree may do so by chance."""
     assert not _older(tmp_path, operators)
+
+
+@pytest.mark.parametrize("kind", ["FlashAttentionScore", "FlashAttentionScoreGrad", "Conv2DBackpropInput"])
+def test_of_older_tables_what_multiplies_is_held_against_cube_cores(tmp_path, kind):
+    """A fused attention runs on the cube cores, as products do, and has one block for each of them; on a third of them
+    it is told so, with their number."""
+    network = NETWORK | {"BatchMatMul": (24, 1.0)}
+    assert not _older(tmp_path, network | {kind: (24, 3.0)})
+    said = _older(tmp_path, network | {kind: (8, 9.0)})[kind]
+    assert "runs 8 blocks on 24 cores" in said.message.en
