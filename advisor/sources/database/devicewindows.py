@@ -18,21 +18,23 @@ Step = tuple[str, int, int]
 _BEHIND = limit("device_windows", "behind")
 """Part of the shortest window by which the device may end behind its host and still be where that is."""
 
-_ASKED = (
+_CALLS = (
     (
-        {"TASK": {"startNs", "endNs", "connectionId"}, "PYTORCH_API": {"startNs", "connectionId"},
-         "CONNECTION_IDS": {"id", "connectionId"}},
-        "SELECT MIN(CAST(p.startNs AS INTEGER)), t.startNs FROM TASK t JOIN CONNECTION_IDS i "
+        {"PYTORCH_API": {"startNs", "connectionId"}, "CONNECTION_IDS": {"id", "connectionId"}},
+        "SELECT MIN(CAST(p.startNs AS INTEGER)), t.startNs FROM {table} t JOIN CONNECTION_IDS i "
         "ON i.connectionId = t.connectionId JOIN PYTORCH_API p ON p.connectionId = i.id GROUP BY t.rowid",
     ),
     (
-        {"TASK": {"startNs", "endNs", "connectionId"}, "CANN_API": {"startNs", "connectionId"}},
-        "SELECT MIN(CAST(a.startNs AS INTEGER)), t.startNs FROM TASK t JOIN CANN_API a "
+        {"CANN_API": {"startNs", "connectionId"}},
+        "SELECT MIN(CAST(a.startNs AS INTEGER)), t.startNs FROM {table} t JOIN CANN_API a "
         "ON a.connectionId = t.connectionId GROUP BY t.rowid",
     ),
 )  # fmt: skip
-"""Tables with their columns, and what asks them for (when the host asked for a task, when it started): the framework's
-calls before those of the launching thread, which a queue may keep from them until the next step has begun."""
+"""Tables with their columns, and what asks them for work of a table (when the host asked for it, when it started): the
+framework's calls before those of the launching thread, which a queue may keep from them until the next step has begun.
+"""
+_WORK = ("TASK", "COMMUNICATION_OP")
+"""A step may well begin with a collective, which waits for other ranks before the first kernel."""
 
 
 def on_device(connection: sqlite3.Connection, steps: list[Step]) -> list[Step]:
@@ -54,10 +56,12 @@ def on_device(connection: sqlite3.Connection, steps: list[Step]) -> list[Step]:
 
 
 def _asked(connection: sqlite3.Connection) -> tuple[Ints, Ints]:
-    """(when the host asked for it, when it started) of the tasks of which that is told."""
-    for needed, query in _ASKED:
+    """(when the host asked for it, when it started) of the tasks and collectives of which that is told."""
+    tables = [name for name in _WORK if {"startNs", "connectionId"} <= columns_of(connection, name)]
+    for needed, query in _CALLS:
         if all(columns <= columns_of(connection, table) for table, columns in needed.items()):
-            found = [(host, device) for host, device in connection.execute(query) if is_time(host) and is_time(device)]
+            told = (row for name in tables for row in connection.execute(query.format(table=name)))
+            found = [(host, device) for host, device in told if is_time(host) and is_time(device)]
             if found:
                 host, device = np.array(found, np.int64).T
                 return host, device

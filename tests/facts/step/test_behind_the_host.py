@@ -15,6 +15,7 @@ from hypothesis import strategies as st
 from advisor.facts.base import Measured
 from advisor.model import RUN
 from advisor.pipeline import Options, measure
+from advisor.sources.database.devicewindows import on_device
 from advisor.sources.streams.behind import first_asked
 from benchmarks.mutants.profiles import write_databases
 from benchmarks.simulator import Fault, Scenario, simulate, write_profile
@@ -64,6 +65,29 @@ def test_databases_tell_the_same_however_far_the_host_is_ahead(tmp_path: Path) -
         moved = ahead
         told, gain = _told(tmp_path)
         assert told == pytest.approx(expected, rel=0.01) and gain == pytest.approx(saving, rel=0.02), ahead
+
+
+@pytest.mark.parametrize("framework", [True, False], ids=["calls of the framework", "the launching thread alone"])
+def test_a_step_begins_with_the_collective_that_was_asked_for_first(framework: bool) -> None:
+    """Sharded weights are gathered before the first kernel of a step, for as long as another rank is late: what was
+    asked for in a step is no end of the one before."""
+    with sqlite3.connect(":memory:") as database:
+        database.executescript(
+            """CREATE TABLE TASK (startNs, endNs, connectionId); CREATE TABLE CANN_API (startNs, connectionId);
+            CREATE TABLE COMMUNICATION_OP (startNs, endNs, connectionId);
+            CREATE TABLE PYTORCH_API (startNs, connectionId); CREATE TABLE CONNECTION_IDS (id, connectionId);"""
+        )
+        work = [("TASK", 100, 5000, 5900), ("COMMUNICATION_OP", 1010, 6000, 6800), ("TASK", 1020, 6800, 9000)]
+        for number, (table, asked, start, end) in enumerate(work):
+            database.execute(f"INSERT INTO {table} VALUES (?, ?, ?)", (start, end, number))
+            launched = asked if not framework else asked + 500
+            database.execute("INSERT INTO CANN_API VALUES (?, ?)", (launched, number))
+            if framework:
+                database.execute("INSERT INTO PYTORCH_API VALUES (?, ?)", (asked, 10 + number))
+                database.execute("INSERT INTO CONNECTION_IDS VALUES (?, ?)", (10 + number, number))
+        steps = on_device(database, [("1", 0, 1000), ("2", 1000, 2000)])
+    database.close()
+    assert steps == [("1", 5000, 6000), ("2", 6000, 9000)]
 
 
 def _tables(path: Path) -> set[str]:
