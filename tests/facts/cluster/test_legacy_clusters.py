@@ -73,7 +73,7 @@ def test_the_gap_before_a_step_is_no_computation_of_older_runs(tmp_path, base):
 
 def test_gradients_reduced_after_backward_in_older_runs(tmp_path):
     """Transit and wait make up what a collective lasted, so the split's gain can be computed."""
-    scenario = replace(DATA, gradient_mb_per_layer=40.0, layers=4, faults=(Fault("unsplit_allreduce"),))
+    scenario = replace(DATA, gradient_mb_per_layer=80.0, layers=4, faults=(Fault("unsplit_allreduce"),))
     found = roots(scenario, tmp_path)
     assert [f[0] for f in found] == ["allreduce-not-overlapped"]
     gained = simulate(scenario).step_us - simulate(replace(scenario, faults=())).step_us
