@@ -217,6 +217,9 @@ def _uncovering(finding: Finding, facts: FactSet, whole_us: float) -> Finding:
         return _at_most(finding, saving, facts)
     if ratio >= 1 - usual_error("replay"):
         return finding
+    bound = saving.kind == "upper_bound"
+    if bound:  # no bound without what the replay that tells it is off
+        ratio = min(ratio * (1 + usual_error("replay")), 1.0)
     less = replace(
         saving, us_per_step=saving.us * ratio, shortened_us=saving.us, lost_us=saving.loses_us,
         idle_us=saving.idle_us * ratio,
@@ -224,7 +227,8 @@ def _uncovering(finding: Finding, facts: FactSet, whole_us: float) -> Finding:
         most_us=None if saving.most_us is None else saving.most_us * ratio,
     )  # fmt: skip
     allowed = finding.severity if less.share is None else allowed_by(less.share)
-    sentence = both("summary.uncovers", full=show(saving.us, "us"), us=show(less.us, "us"))
+    told = "summary.uncovers_at_most" if bound else "summary.uncovers"
+    sentence = both(told, full=show(saving.us, "us"), us=show(less.us, "us"))
     return replace(
         finding, saving=less, message=both("summary.sentences", first=finding.message, second=sentence),
         severity=min(finding.severity, allowed, key=lambda s: s.rank),

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
-from advisor.facts.account.shortened import PARTS, affordable_types, kept_ratios
+from advisor.facts.account.shortened import PARTS, affordable_replays, in_line, kept_ratios
 from advisor.facts.base import FactSet, Family, Run, fact, kind
 from advisor.facts.cluster.groups import with_less_work
 from advisor.facts.cluster.replay import Change, gain, model
@@ -40,19 +40,22 @@ def measure(run: Run, facts: FactSet) -> Iterator[Fact]:
         alone = facts.number("operator_type.aicpu_alone_us", subject)
         if subject.ranks and alone is not None:
             yield from fact("operator_type.aicpu_gain_us", subject, without(run, subject.ranks, alone))
-    left = affordable_types(run)
-    if left:
-        yield from fact("step.kept_ratios", RUN, kept_ratios(run, facts))
+    left = affordable_replays(run)
     times = {subject: facts.number("operator_type.time_us", subject) for subject in facts.subjects("operator_type")}
     longest = sorted((s for s, us in times.items() if us), key=lambda s: (-(times[s] or 0.0), s))
-    for subject in longest[: max(left - 1, 0)]:
-        yield from fact("operator_type.kept_ratios", subject, kept_ratios(run, facts, subject.id))
+    for subject in (RUN, *longest):
+        if left < len(PARTS):
+            return
+        of_run = subject == RUN
+        ratios = kept_ratios(run, facts, "" if of_run else subject.id)
+        left -= 1 if ratios is None or min(ratios) == 1 else len(PARTS)
+        yield from fact("step.kept_ratios" if of_run else "operator_type.kept_ratios", subject, ratios)
 
 
 def without(run: Run, ranks: Sequence[int], us: float) -> float | None:
     """Microseconds a step gains where each of these ranks computes so much less, no more than that; None where nothing
     tells how the ranks wait for each other."""
-    found = model(run)
+    found = in_line(run) if model(run) is not None else None
     if found is None or not set(ranks) <= found.chains.keys():
         gained = with_less_work(run, dict.fromkeys(ranks, us))
         return None if gained is None else min(max(gained, 0.0), us)

@@ -27,7 +27,9 @@ PARTS = (0.25, 0.5, 0.75, 1.0)
 """Of a type's kernel time that goes, for which the step is replayed. What it gains grows ever slower with what goes, so
 that between two of them it gains no less than what lies on the line between theirs."""
 MOST_EVENTS = 1_000_000
-"""Events of all these replays that are worth waiting for."""
+"""Events of all these replays together that are worth waiting for."""
+_FEWEST_TYPES = 10
+"""Types that are told of whatever the number of ranks: the longest, which most promises are about."""
 ALL = 1 - usual_error("replay")
 """Part of what kernels take less from which on the step gains all of it, as far as a replay can tell."""
 
@@ -39,6 +41,16 @@ def in_line(run: Run) -> Model | None:
     found = model(run) or _by_itself(run)
     found = None if found is None else lined_up(found)
     return found if found is not None and found.baseline_us > 0 else None
+
+
+@computed
+def _told_by(run: Run) -> Model | None:
+    """The step that tells of each type: that of all ranks, or of one where they are too many to be replayed often."""
+    found = in_line(run)
+    if found is None or _events(found) * len(PARTS) * _FEWEST_TYPES <= MOST_EVENTS:
+        return found
+    one = _by_itself(run)
+    return None if one is None else lined_up(one)
 
 
 def lined_up(found: Model) -> Model:
@@ -80,12 +92,12 @@ def _queued(found: Model, rank: int) -> tuple[Chain, list[tuple[int, float]]]:
 
 
 def _by_itself(run: Run) -> Model | None:
-    """The step of the only rank at hand, whose collectives last as long as their data moves; None where ranks hand on
-    to each other: what such a one waits is another one's work."""
+    """The step of one rank, the first where there are several whose steps fit together; its collectives last as long as
+    their data moves. None where ranks hand on to each other: what such a one waits is another one's work."""
     chains = {rank: course.chain for rank, course in stepped_courses(run).items() if course.chain is not None}
-    if len(chains) != 1:
+    if not chains or (len(chains) > 1 and model(run) is None):
         return None
-    ((rank, chain),) = chains.items()
+    rank, chain = min(chains.items())
     if any(name and kind_of(name) in POINT_TO_POINT for name in chain.name):
         return None
     moving = moving_us(run.each(EXCHANGES).get(rank), chain.step)
@@ -128,7 +140,7 @@ def _share(chain: Chain, kind: str) -> Floats:
 def kept_ratios(run: Run, facts: FactSet, kind: str = "") -> tuple[float, ...] | None:
     """Of what kernels of a type take less, all types' for "", the parts that the step gains where PARTS of their time
     go; None where no replay tells. What collectives take back is no more than what computing hides of them."""
-    found = in_line(run)
+    found = _told_by(run)
     if found is None:
         return None
     hidden_us = facts.number("step.overlapped_us", RUN)
@@ -154,8 +166,11 @@ def _gone_us(found: Model, changes: Mapping[int, Change]) -> float:
     return float(np.mean(each)) if each else 0.0
 
 
-def affordable_types(run: Run) -> int:
-    """For how many types, all together being one of them, the step may be replayed."""
-    found = in_line(run)
-    events = 0 if found is None else sum(len(chain.name) for chain in found.chains.values())
-    return MOST_EVENTS // (events * len(PARTS)) if events else 0
+def affordable_replays(run: Run) -> int:
+    """How often the step may be replayed for what kernels hide; 0 without a replay."""
+    found = _told_by(run)
+    return 0 if found is None else MOST_EVENTS // max(_events(found), 1)
+
+
+def _events(found: Model) -> int:
+    return sum(len(chain.name) for chain in found.chains.values())

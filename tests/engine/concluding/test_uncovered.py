@@ -9,6 +9,7 @@ import pytest
 from advisor.engine.concluding.joint import Gains, tell_jointly
 from advisor.engine.concluding.paced import beside_collectives
 from advisor.facts.base import FactSet
+from advisor.knowledge.savings import usual_error
 from advisor.model import RUN, Confidence, Direction, Fact, Finding, Role, Saving, Severity, Subject, Text
 
 SAME = Text("x", "x")
@@ -44,6 +45,13 @@ def test_a_type_gives_what_the_replay_of_its_part_leaves(us: float, left: float)
     assert saving.us == pytest.approx(left) and saving.share_of_step == pytest.approx(left / STEP)
     assert saving.shortened_us == us and saving.loses_us == us
     assert "waited for" in finding.message.en and "等待" in finding.message.zh
+
+
+def test_a_bound_holds_what_the_replay_is_off() -> None:
+    """No more than a replay with its usual error says; and it is told as the most."""
+    (finding,) = beside_collectives([_finding(PRODUCTS, 300.0, kind="upper_bound")], FACTS)
+    assert finding.saving is not None and finding.saving.us == pytest.approx(240.0 * (1 + usual_error("replay")))
+    assert "at most" in finding.message.en and "至多" in finding.message.zh
 
 
 def test_what_hides_all_of_a_type_leaves_no_severe_finding() -> None:

@@ -10,6 +10,7 @@ import pytest
 from clusters import facts_of
 from meeting import meeting
 
+from advisor.facts.account import shortened
 from advisor.facts.account.shortened import PARTS, in_line, kept_ratios, lined_up, shorter, shorter_by
 from advisor.facts.cluster.replay import gain, play
 from advisor.facts.device.chain import Chain
@@ -54,6 +55,16 @@ def test_one_rank_at_hand_tells_the_same(tmp_path: Path) -> None:
     whole, all_ranks = facts_of(BUSY, tmp_path / "all")
     facts, run = facts_of(replace(BUSY, missing_ranks=(1, 2, 3)), tmp_path / "one")
     assert kept_ratios(run, facts) == pytest.approx(kept_ratios(all_ranks, whole), abs=0.08)
+
+
+def test_of_many_ranks_one_tells(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Where replaying all of them takes too long, the first one's own step does."""
+    facts, run = facts_of(BUSY, tmp_path)
+    monkeypatch.setattr(shortened, "MOST_EVENTS", 400)
+    _, again = facts_of(BUSY, tmp_path / "again")
+    told = kept_ratios(again, facts)
+    assert told != kept_ratios(run, facts) and told == pytest.approx(kept_ratios(run, facts), abs=0.08)
+    assert 0 < shortened.affordable_replays(again) < 400
 
 
 def test_without_collectives_nothing_tells_and_nothing_is_taken_back(tmp_path: Path) -> None:
