@@ -25,13 +25,18 @@ class MemoryCalls:
     collective that would have run beside the computation."""
     idle_us: Floats
     """How long it runs nothing at all meanwhile."""
+    untold: tuple[str, ...] = ()
+    """Steps all of whose calls lie before the first recorded kernel: nobody knows what the device did meanwhile."""
 
     def among(self, names: tuple[str, ...]) -> tuple[int, float, float] | None:
         """(Steps with such calls, held up and idle on average) of these steps; None where it has none of them."""
         chosen = np.isin(self.steps, names)
         if not chosen.any():
             return None
-        return len({*self.asking} & {*names}), float(self.held_us[chosen].mean()), float(self.idle_us[chosen].mean())
+        # what a step asks for before its kernels lies behind those of the one before
+        told = max(int(chosen.sum()) - len({*self.untold} & {*names}), 1)
+        held, idle = (float(us[chosen].sum()) / told for us in (self.held_us, self.idle_us))
+        return len({*self.asking} & {*names}), held, idle
 
 
 def memory_calls(trace: Trace, timeline: Timeline, start: Ints, length: Ints, counted: float) -> MemoryCalls | None:
@@ -44,15 +49,19 @@ def memory_calls(trace: Trace, timeline: Timeline, start: Ints, length: Ints, co
     inside = (start >= begin[0]) & (start < until)
     if not inside.any() or int(inside.sum()) < round(counted):
         return None
-    of = np.unique(np.searchsorted(begin, start[inside], side="right") - 1)
+    step = np.searchsorted(begin, start[inside], side="right") - 1
+    of = np.unique(step)
     calls = union(start[inside], start[inside] + length[inside])
     kernels = timeline.kernels
     known = kernels.start >= 0
     computing = known & ~timeline.communication
+    first = int(kernels.start[known].min()) if known.any() else until
+    seen = np.unique(step[(start + length)[inside] > first])
     held, idle = (
         _beside(calls, union(kernels.start[busy], kernels.end[busy]), timeline, until) for busy in (computing, known)
     )
-    return MemoryCalls(tuple(names[i] for i in of.tolist()), windows.names, held, idle)
+    untold = tuple(names[i] for i in np.setdiff1d(of, seen).tolist())
+    return MemoryCalls(tuple(names[i] for i in of.tolist()), windows.names, held, idle, untold)
 
 
 def recorded_until(trace: Trace | None, timeline: Timeline) -> int:

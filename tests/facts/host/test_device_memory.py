@@ -93,3 +93,27 @@ def test_memory_calls_behind_the_last_kernel_of_the_last_step_count_by_its_mark(
     (found,) = [f for f in report.findings if f.rule == "MEM040"]
     assert found.saving is not None and found.saving.us == pytest.approx(8000, rel=0.01)
     assert "in every step" in found.message.en and "8 ms per step" in found.message.en.replace("\u00a0", " ")
+
+
+@pytest.mark.parametrize("steps", [2, 3, 6])
+def test_calls_before_the_first_recorded_kernel_are_none_that_hold_nothing_up(tmp_path: Path, steps: int) -> None:
+    """Each step asks for memory for 8 ms before its kernels. Before the first one nobody saw the device: the others
+    tell, and two steps do not halve it."""
+    at, rows = 1_000_000.0, []
+    processes = ((1, "CANN"), (2, "Python"))
+    events: list[dict[str, object]] = [
+        {"name": "process_name", "ph": "M", "pid": pid, "args": {"name": name}} for pid, name in processes
+    ]
+    for step in range(steps):
+        mark = {"name": f"ProfilerStep#{step}", "ph": "X", "pid": 2, "tid": 1, "ts": f"{at:.1f}", "dur": 48_000}
+        call = {"name": "AscendCL@aclrtMalloc", "ph": "X", "pid": 1, "tid": 1, "ts": f"{at:.1f}", "dur": 8000}
+        events += [mark, call]
+        at += 8000
+        for n in range(20):
+            rows.append(f"{step},Op{n}_1,Op{n},AI_VECTOR_CORE,{at:.1f},2000")
+            at += 2000
+    (tmp_path / "kernel_details.csv").write_text("\n".join([HEADING, *rows]) + "\n", encoding="utf-8")
+    (tmp_path / "trace_view.json").write_text(json.dumps(events), encoding="utf-8")
+    report = advise([tmp_path], load_rules(config=load_config(None)))
+    told = {f.name: f.value for f in report.facts if f.subject == RUN}
+    assert told["host_api.memory_held_us"] == pytest.approx(8000, rel=0.01)
