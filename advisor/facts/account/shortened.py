@@ -143,13 +143,15 @@ def kept_ratios(run: Run, facts: FactSet, kind: str = "") -> tuple[float, ...] |
     found = _told_by(run)
     if found is None:
         return None
-    hidden_us = facts.number("step.overlapped_us", RUN)
+    hidden_us, most_us = facts.number("step.overlapped_us", RUN), _uncovered_by_all(run)
     changes = shorter(found, kind, 1.0)
     gone = _gone_us(found, changes)
+    if gone > 0 and (hidden_us == 0 or (most_us is not None and most_us <= (1 - ALL) * gone)):
+        return (1.0,) * len(PARTS)
     whole = gain(found, changes) if gone > 0 else None
     if whole is None:
         return None
-    if hidden_us == 0 or whole >= ALL * gone:  # of less, no smaller part is gained
+    if whole >= ALL * gone:  # of less, no smaller part is gained
         return (1.0,) * len(PARTS)
     told = []
     for part in PARTS:
@@ -158,6 +160,17 @@ def kept_ratios(run: Run, facts: FactSet, kind: str = "") -> tuple[float, ...] |
             return None
         told.append(min(max(us, part * gone - (np.inf if hidden_us is None else hidden_us), 0.0) / (part * gone), 1.0))
     return tuple(told)
+
+
+@computed
+def _uncovered_by_all(run: Run) -> float | None:
+    """What collectives take back where nothing is computed at all, microseconds: no type's kernels hide more."""
+    found = _told_by(run)
+    if found is None:
+        return None
+    changes = shorter(found, "", 1.0)
+    whole = gain(found, changes)
+    return None if whole is None else max(_gone_us(found, changes) - whole, 0.0)
 
 
 def _gone_us(found: Model, changes: Mapping[int, Change]) -> float:
