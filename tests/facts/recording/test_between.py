@@ -72,7 +72,7 @@ def test_a_pause_that_does_not_end_with_the_data_is_told_beside_the_step(tmp_pat
 
 
 def test_marks_that_name_the_wait_make_it_a_cause_with_a_gain(tmp_path: Path) -> None:
-    """Half of each step waits for data, and the marks say so: a cause with a gain, as sure as a part of the files is."""
+    """Half of each step waits for data, and the marks say so: a cause with a gain, as sure as part of the files is."""
     report = advise([_write(tmp_path, 20_000, 20_000, late=0)], load_rules(), Options(jobs=1))
     (cause,) = [f for f in report.findings if f.role == Role.ROOT_CAUSE]
     assert (cause.rule, cause.confidence.value) == ("DATA019", "low")
