@@ -182,9 +182,14 @@ def _held(finding: Finding, held: float) -> Finding:
 
 def _lessened(saving: Saving, left: float, holder: str) -> Saving:
     """The saving of which this part is left until `holder` keeps up."""
+    return replace(_part_of(saving, left), keeping_up_us=saving.us_per_step, held_by=holder)
+
+
+def _part_of(saving: Saving, left: float) -> Saving:
+    """The saving of which this part is left, of what it loses as before."""
     assert saving.us_per_step is not None
     return replace(
-        saving, us_per_step=saving.us_per_step * left, keeping_up_us=saving.us_per_step, held_by=holder,
+        saving, us_per_step=saving.us_per_step * left,
         share_of_step=None if saving.share_of_step is None else saving.share_of_step * left,
         most_us=None if saving.most_us is None else saving.most_us * left, lost_us=saving.loses_us,
     )  # fmt: skip
@@ -220,12 +225,7 @@ def _uncovering(finding: Finding, facts: FactSet, whole_us: float) -> Finding:
     bound = saving.kind == "upper_bound"
     if bound:  # no bound without what the replay that tells it is off
         ratio = min(ratio * (1 + usual_error("replay")), 1.0)
-    less = replace(
-        saving, us_per_step=saving.us * ratio, shortened_us=saving.us, lost_us=saving.loses_us,
-        idle_us=saving.idle_us * ratio,
-        share_of_step=None if saving.share_of_step is None else saving.share_of_step * ratio,
-        most_us=None if saving.most_us is None else saving.most_us * ratio,
-    )  # fmt: skip
+    less = replace(_part_of(saving, ratio), shortened_us=saving.us, idle_us=saving.idle_us * ratio)
     allowed = finding.severity if less.share is None else allowed_by(less.share)
     told = "summary.uncovers_at_most" if bound else "summary.uncovers"
     sentence = both(told, full=show(saving.us, "us"), us=show(less.us, "us"))

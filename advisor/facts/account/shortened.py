@@ -143,12 +143,15 @@ def kept_ratios(run: Run, facts: FactSet, kind: str = "") -> tuple[float, ...] |
     found = _told_by(run)
     if found is None:
         return None
-    hidden_us, most_us = facts.number("step.overlapped_us", RUN), _uncovered_by_all(run)
+    hidden_us, without = facts.number("step.overlapped_us", RUN), _without_computing(run)
     changes = shorter(found, kind, 1.0)
     gone = _gone_us(found, changes)
-    if gone > 0 and (hidden_us == 0 or (most_us is not None and most_us <= (1 - ALL) * gone)):
+    if gone <= 0:
+        return None
+    # no type's kernels hide more than all together
+    if hidden_us == 0 or (without is not None and without[0] - without[1] <= (1 - ALL) * gone):
         return (1.0,) * len(PARTS)
-    whole = gain(found, changes) if gone > 0 else None
+    whole = gain(found, changes) if kind else without and without[1]
     if whole is None:
         return None
     if whole >= ALL * gone:  # of less, no smaller part is gained
@@ -163,14 +166,15 @@ def kept_ratios(run: Run, facts: FactSet, kind: str = "") -> tuple[float, ...] |
 
 
 @computed
-def _uncovered_by_all(run: Run) -> float | None:
-    """What collectives take back where nothing is computed at all, microseconds: no type's kernels hide more."""
+def _without_computing(run: Run) -> tuple[float, float] | None:
+    """(microseconds that go, microseconds that the step gains) where nothing is computed at all; None without a
+    replay."""
     found = _told_by(run)
     if found is None:
         return None
     changes = shorter(found, "", 1.0)
     whole = gain(found, changes)
-    return None if whole is None else max(_gone_us(found, changes) - whole, 0.0)
+    return None if whole is None else (_gone_us(found, changes), whole)
 
 
 def _gone_us(found: Model, changes: Mapping[int, Change]) -> float:

@@ -217,10 +217,10 @@ def measure_arrivals(
         if len(joint.ranks) < 2:
             continue
         others = joint.wait_us.sum(axis=1) * joint.behind / (len(joint.ranks) - 1)
-        for step, column, us in zip(joint.steps, np.argmin(joint.elapsed_us, axis=1), others, strict=True):
+        last = np.argmin(joint.elapsed_us, axis=1)
+        for step, column, us in zip(joint.steps, last, others, strict=True):
             awaited[joint.ranks[int(column)]][step] += float(us)
-        last = np.bincount(np.argmin(joint.elapsed_us, axis=1), np.broadcast_to(joint.behind, len(joint.elapsed_us)))
-        for column, times in enumerate(last.tolist()):
+        for column, times in enumerate(np.bincount(last, joint.behind).tolist()):
             chance[joint.ranks[column]] += times * math.log(len(joint.ranks))
     steps = sorted({step for joint in together for step in joint.steps}, key=natural)
     samples = len(steps)

@@ -20,6 +20,8 @@ from advisor.facts.data.queueing import (
     held_share,
     on_free_processors,
     processes_needed,
+    python_threads,
+    python_us,
     waiting_for_lock,
     with_companions,
     with_parallel_source,
@@ -102,7 +104,7 @@ def build_network(
     if contended and not (data.times and data.times.undisturbed_us):
         # the loop, too, waits for the lock while the pipeline holds it, inside what looks like its own time; of the
         # process's other threads, which are the framework's as well, the step has room for no more than the rest
-        held = sum(station.cpu_us for station in stations.values() if station.python)
+        held = python_us(stations)
         own = max(min(loop, max(step_us - held, 0.0)), own - held)
     loop = min(loop, own)
     own = max(own, min(device_us, step_us))
@@ -136,7 +138,7 @@ def _charge_holder(stations: dict[int, Station], data: DataPipeline, loop_us: fl
     whose functions no file names as Python (per_batch_map, one of several maps) and that computes much, though no more
     than one thread can: what computes longer than the step lasts does so beside the lock; and a source that is inside
     its code most of the time, whose threads count as the loop's. Returns the loop's time given to it."""
-    known = loop_us + sum(station.cpu_us for station in stations.values() if station.python)
+    known = loop_us + python_us(stations)
     for i, station in stations.items():
         told = data.operations[i].python
         unnamed = data.operations[i].type == "Batch" or (data.operations[i].type == "Map" and told is None)
@@ -156,18 +158,17 @@ def _charge_holder(stations: dict[int, Station], data: DataPipeline, loop_us: fl
 def _held_us(stations: Mapping[int, Station], data: DataPipeline, wall_us: float | None, step_us: float) -> float:
     """For how long of the step the lock was held at most. Python work that lasts longer than the step let go of it for
     part of the time; how many threads wait for it tells for how much it was held, where that was recorded."""
-    python = [station for station in stations.values() if station.python]
-    if sum(station.cpu_us for station in python) <= HELD * step_us:
+    if python_us(stations) <= HELD * step_us:
         return math.inf
     if not wall_us or data.gil_wait_total_us is None:
         return step_us
-    return held_share(sum(station.servers for station in python), data.gil_wait_total_us / wall_us) * step_us
+    return held_share(python_threads(stations), data.gil_wait_total_us / wall_us) * step_us
 
 
 def _free_of_lock(stations: dict[int, Station], step_us: float) -> None:
     """Where nobody waits for the lock, Python work that lasts longer than the step was done by several at once: in
     processes, or in libraries that let the lock go. Then the lock holds nobody up, and more of them can work."""
-    if sum(station.cpu_us for station in stations.values() if station.python) <= HELD * step_us:
+    if python_us(stations) <= HELD * step_us:
         return
     for i, station in stations.items():
         stations[i] = replace(station, python=False)
@@ -233,9 +234,9 @@ class Feeding:
         data, wall = self.data, self.wall_us
         if self.network is None or not wall or not data.gil_wait_us or not data.gil_wait_total_us:
             return None
-        python = [station for station in self.network.stations.values() if station.python]
-        held = sum(station.cpu_us for station in python) / self.network.step_us
-        waiting = waiting_for_lock(sum(station.servers for station in python), held) if held else 0.0
+        stations = self.network.stations
+        held = python_us(stations) / self.network.step_us
+        waiting = waiting_for_lock(python_threads(stations), held) if held else 0.0
         return waiting * wall / data.gil_wait_total_us * data.gil_wait_us
 
     @property

@@ -38,6 +38,16 @@ class Station:
         return self.work_us / self.servers
 
 
+def python_us(stations: Mapping[int, Station]) -> float:
+    """Processor time of all Python work per batch, microseconds."""
+    return sum(station.cpu_us for station in stations.values() if station.python)
+
+
+def python_threads(stations: Mapping[int, Station]) -> int:
+    """Threads that run it."""
+    return sum(station.servers for station in stations.values() if station.python)
+
+
 @dataclass(frozen=True)
 class Network:
     """One rank's pipeline and loop."""
@@ -67,7 +77,7 @@ class Network:
         total = self.loop_cpu_us + sum(station.cpu_us for station in self.stations.values())
         if self.available and total:
             found[PROCESSORS] = total / self.available
-        python = sum(station.cpu_us for station in self.stations.values() if station.python)
+        python = python_us(self.stations)
         if python:
             found[GIL] = min(python + (self._loop_in_lock(python) if self.loop_locks else 0.0), self.held_us)
         return found

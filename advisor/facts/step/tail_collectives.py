@@ -45,9 +45,10 @@ def collectives_in_steps(
             continue
         start, end = (np.rint(rows[name].to_numpy(float) * 1000).astype(np.int64) for name in ("start_us", "end_us"))
         bounds = int(backward_end_us[i] * 1000), int(end_us[i] * 1000)
-        unplaced[i] = measure(clip(union(start, end), int(start.min(initial=0)), bounds[0])) / 1000
+        talking = union(start, end)
+        unplaced[i] = measure(clip(talking, int(start.min(initial=0)), bounds[0])) / 1000
         if np.isfinite(begin_us[i]) and np.isfinite(forward_us[i]):
-            ahead[i] = measure(clip(union(start, end), int(begin_us[i] * 1000), int(forward_us[i] * 1000))) / 1000
+            ahead[i] = measure(clip(talking, int(begin_us[i] * 1000), int(forward_us[i] * 1000))) / 1000
         within = ~rows["name"].astype(str).str.contains(_BETWEEN_STAGES).to_numpy(bool)
         if within.any():
             exposed[i] = measure(clip(union(start[within], end[within]), *bounds)) / 1000
