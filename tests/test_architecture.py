@@ -30,6 +30,7 @@ ROOT = Path(__file__).resolve().parent.parent
 PACKAGE = ROOT / "advisor"
 
 ROOMS: tuple[tuple[str, ...], ...] = (
+    ("kept",),
     ("basics",),
     ("model",),
     ("tables", "yamlfiles", "plain"),

@@ -1,8 +1,7 @@
 """Rules that were read and checked once are kept in the user's cache, so that a run parses none of them again.
 
 An entry is plain data under the hash of everything it was made from: each file with its path, and the advisor itself.
-It lies in the user's own folder (`$XDG_CACHE_HOME/advisor/rules`, else `~/.cache/…`), is used only where nobody else
-could have written it, and can be deleted at any time. Whatever is wrong with it, the files are read instead.
+Whatever is wrong with it, the files are read instead.
 """
 
 from __future__ import annotations
@@ -10,22 +9,20 @@ from __future__ import annotations
 import hashlib
 import json
 import logging
-import os
-import stat
 import sys
-import tempfile
 from collections.abc import Iterable, Mapping, Sequence
-from contextlib import suppress
-from dataclasses import dataclass, field, fields
 from enum import Enum
-from functools import lru_cache
 from pathlib import Path
 from typing import Any
 
+from msgspec import Struct, field
+
 from advisor.facts.base import FactKind
+from advisor.kept import load, own_folder, program, prune, store
 from advisor.knowledge.remedy import RemedySpec, remedy_files
 from advisor.knowledge.thresholds import thresholds_path
 from advisor.model import Confidence, Direction, Severity, Text, Verify
+from advisor.plain import field_names
 from advisor.ruleset.files.found import rule_files
 from advisor.ruleset.language import conditions, expression
 from advisor.ruleset.rule import Doubt, Explains, Ladder, RemedyUse, Rule, SavingSpec, Threshold
@@ -42,8 +39,7 @@ MOST_REMEMBERED = 4
 _REMEMBERED: dict[str, Compiled] = {}
 
 
-@dataclass(frozen=True)
-class Compiled:
+class Compiled(Struct, frozen=True):
     """Rules and remedies of some folders as written, and the errors of their files."""
 
     rules: tuple[Rule, ...] = ()
@@ -75,7 +71,7 @@ def compiled(directories: Sequence[Path], catalogue: Mapping[str, FactKind] | No
         return _read(directories, None)
     if key in _REMEMBERED:
         return _REMEMBERED[key]
-    place = _own_folder()
+    place = own_folder("rules")
     made = None if place is None else _load(place / f"{key}.json")
     if made is None:
         made = _read(directories, None)
@@ -120,7 +116,7 @@ def _key(directories: Sequence[Path]) -> str | None:
     """The hash of all that decides what is read; None where a file cannot be read, which reading will tell."""
     paths = [*(path for folder in directories for path in rule_files(folder)), *remedy_files(directories)]
     paths.append(thresholds_path())
-    digest = hashlib.sha256(repr((sys.version_info, [*map(str, directories)], _program())).encode())
+    digest = hashlib.sha256(repr((sys.version_info, [*map(str, directories)], program())).encode())
     for path in paths:
         try:
             content = path.read_bytes() if path.stat().st_size < _LARGEST else b""
@@ -130,76 +126,24 @@ def _key(directories: Sequence[Path]) -> str | None:
     return digest.hexdigest()
 
 
-@lru_cache(maxsize=1)
-def _program() -> tuple[tuple[str, int, int], ...]:
-    """The advisor's own files: with another version the same rule may mean something else."""
-    root = Path(__file__).parents[2]
-    found: list[tuple[str, int, int]] = []
-    for folder, _, names in os.walk(root):
-        for name in names:
-            if name.endswith(".py"):
-                path = f"{folder}/{name}"
-                status = os.stat(path)  # noqa: PTH116 - hundreds of files: a Path for each takes as long as the rest
-                found.append((path, status.st_size, status.st_mtime_ns))
-    return tuple(sorted(found))
-
-
-def _own_folder() -> Path | None:
-    """The folder of the cache, made where it is absent; None where it is not the user's alone, or not to be had."""
-    try:
-        named = Path(os.environ.get("XDG_CACHE_HOME") or "")
-        place = (named if named.is_absolute() else Path.home() / ".cache") / "advisor" / "rules"
-        place.mkdir(mode=0o700, parents=True, exist_ok=True)
-        return place if _is_own(place.lstat(), stat.S_ISDIR) else None
-    except (OSError, RuntimeError):
-        return None
-
-
-def _is_own(status: os.stat_result, kind: Any) -> bool:
-    mine = not hasattr(os, "geteuid") or status.st_uid == os.geteuid()
-    return bool(kind(status.st_mode)) and mine and not (os.name == "posix" and status.st_mode & 0o022)
-
-
 def _load(path: Path) -> Compiled | None:
     try:
-        if not _is_own(path.lstat(), stat.S_ISREG):
-            return None
-        digest, _, body = path.read_bytes().partition(b"\n")
-        if hashlib.sha256(body).hexdigest().encode() != digest:
-            return None
-        kept = _thaw(json.loads(body))
-    except FileNotFoundError:
-        return None
-    except (OSError, ValueError, TypeError, LookupError, RecursionError):
+        body = load(path)
+        kept = None if body is None else _thaw(json.loads(body))
+    except (ValueError, TypeError, LookupError, RecursionError):
         log.debug("the kept rules in %s cannot be used", path, exc_info=True)
         return None
     return kept if isinstance(kept, Compiled) else None
 
 
 def _store(path: Path, made: Compiled) -> None:
-    """Writes an entry whole or not at all; a cache that cannot be written is none."""
-    temporary = ""
     try:
         body = json.dumps(_plain(made), ensure_ascii=False, allow_nan=False, separators=(",", ":")).encode()
-        handle, temporary = tempfile.mkstemp(prefix=".", dir=path.parent)
-        with os.fdopen(handle, "wb") as stream:
-            stream.write(hashlib.sha256(body).hexdigest().encode() + b"\n" + body)
-        Path(temporary).replace(path)
-        temporary = ""
-        _prune(path.parent)
-    except (OSError, ValueError, TypeError, RecursionError):
+    except (ValueError, TypeError, RecursionError):
         log.debug("rules were not kept in %s", path, exc_info=True)
-    finally:
-        if temporary:
-            with suppress(OSError):
-                Path(temporary).unlink()
-
-
-def _prune(place: Path) -> None:
-    entries = sorted(place.glob("*.json"), key=lambda path: path.stat().st_mtime_ns, reverse=True)
-    for path in entries[MOST_ENTRIES:]:
-        with suppress(OSError):
-            path.unlink()
+        return
+    store(path, body)
+    prune(path.parent, "*.json", MOST_ENTRIES)
 
 
 def _plain(value: Any) -> Any:
@@ -218,7 +162,7 @@ def _plain(value: Any) -> Any:
 def _parts(value: Any) -> Iterable[Any]:
     if isinstance(value, Enum):
         return (value.value,)
-    return value if isinstance(value, tuple) else (getattr(value, field.name) for field in fields(value))
+    return value if isinstance(value, tuple) else (getattr(value, name) for name in field_names(value.__class__))
 
 
 def _refuse(value: object) -> Any:

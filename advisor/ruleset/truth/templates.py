@@ -6,17 +6,24 @@ remedy's (`lenient`) it prints as "unknown", and `x is known` tells the two apar
 
 from __future__ import annotations
 
+import hashlib
 import re
+import sys
 from collections.abc import Iterable, Iterator, Mapping
-from functools import lru_cache
+from functools import lru_cache, partial
+from pathlib import Path
 from types import MappingProxyType
 from typing import Any
 
-from jinja2 import StrictUndefined, TemplateError, nodes
+from jinja2 import BytecodeCache, FunctionLoader, StrictUndefined, Template, TemplateError, compiler, nodes
+from jinja2.bccache import Bucket
+from jinja2.runtime import Context
 from jinja2.sandbox import ImmutableSandboxedEnvironment
+from jinja2.utils import missing
 
 from advisor.basics.errors import RuleError
 from advisor.basics.units import EXACT, tied
+from advisor.kept import load, own_folder, program, prune, store
 from advisor.knowledge.values import say_value
 from advisor.knowledge.words import word
 from advisor.model import LANGUAGES
@@ -249,6 +256,10 @@ def _finalize(strict: bool) -> Any:
 class _Sandbox(ImmutableSandboxedEnvironment):
     intercepted_binops = frozenset(["*", "+", "-", "/"])
 
+    def compile(self, source: str, name: str | None = None, filename: str | None = None) -> Any:  # type: ignore[override]
+        """As the environment does, of permitted templates alone: RuleError for others."""
+        return super().compile(check_template(source), name, filename)
+
     def call_binop(self, context: Any, operator: str, left: Any, right: Any) -> Any:
         _number(left), _number(right)
         return super().call_binop(context, operator, left, right)
@@ -257,8 +268,67 @@ class _Sandbox(ImmutableSandboxedEnvironment):
         return isinstance(obj, Measured) and attr in ("value", "unit")
 
 
+class _Context(Context):
+    """Looks a name up where the text mentions it: among the variables, in the language."""
+
+    def resolve_or_missing(self, key: str) -> Any:
+        try:
+            return self.parent[_FIND](key)
+        except KeyError:
+            return missing
+
+
+_FIND = "{"
+"""The context's entry that looks names up: no name itself, so that no text can mention it."""
+
+MOST_TEMPLATES = 4000
+"""Compiled texts kept, the latest: those of a few versions and packs."""
+
+
+@lru_cache(maxsize=1)
+def _compiler() -> tuple[int, int]:
+    """Which compiler of templates: size and date of its file, for asking the package's version takes 20 ms."""
+    status = Path(compiler.__file__).stat()
+    return status.st_size, status.st_mtime_ns
+
+
+class _Kept(BytecodeCache):
+    """Templates that were checked and compiled once. `kind`: those of one environment."""
+
+    def __init__(self, kind: str) -> None:
+        self._kind = kind
+        self._pruned = False
+
+    def get_cache_key(self, name: str, filename: str | None = None) -> str:
+        made_by = (sys.version_info, _compiler(), program(), self._kind)
+        return hashlib.sha256(repr((made_by, name)).encode()).hexdigest()
+
+    def load_bytecode(self, bucket: Bucket) -> None:
+        place = own_folder("texts")
+        body = None if place is None else load(place / f"{bucket.key}.text")
+        if body is not None:
+            bucket.bytecode_from_string(body)
+
+    def dump_bytecode(self, bucket: Bucket) -> None:
+        place = own_folder("texts")
+        if place is None:
+            return
+        store(place / f"{bucket.key}.text", bucket.bytecode_to_string())
+        if not self._pruned:
+            self._pruned = True
+            prune(place, "*.text", MOST_TEMPLATES)
+
+
 def _environment(strict: bool) -> _Sandbox:
-    environment = _Sandbox(undefined=StrictUndefined, finalize=_finalize(strict), autoescape=False, cache_size=0)
+    environment = _Sandbox(
+        undefined=StrictUndefined,
+        finalize=_finalize(strict),
+        autoescape=False,
+        cache_size=0,
+        loader=FunctionLoader(lambda source: (source, None, None)),
+        bytecode_cache=_Kept(f"strict {strict}"),
+    )
+    environment.context_class = _Context
     environment.globals.clear()
     environment.filters = {name: environment.filters[name] for name in _FILTERS if name in environment.filters}
     environment.filters.update(show=_show, digits=_digits, join=_join)
@@ -327,11 +397,9 @@ def _guard(node: nodes.Node, depth: int, loops: int) -> None:
 
 
 @lru_cache(maxsize=5000)
-def _compiled(source: str, strict: bool) -> tuple[Any, frozenset[str]]:
-    tree = check_template(source)
-    names = frozenset(node.name for node in tree.find_all(nodes.Name) if node.ctx == "load")
+def _compiled(source: str, strict: bool) -> Template:
     try:
-        return (_STRICT if strict else _LENIENT).from_string(tree), names
+        return (_STRICT if strict else _LENIENT).get_template(source)
     except (TemplateError, RecursionError, MemoryError, ValueError, OverflowError, SyntaxError):
         raise RuleError("the text's placeholders cannot be read") from None
 
@@ -410,8 +478,7 @@ def render(source: str, variables: Variables, lang: str = LANGUAGES[0], *, lenie
     plain = _pieces(source)
     context = _context({name[0] for _, name in plain if name} if plain else (), variables, lang)
     if plain is None or any(name and name[0] not in context for _, name in plain):
-        template, names = _compiled(source, not lenient)
-        found = template.generate(_context(names, variables, lang))
+        found = _compiled(source, not lenient).generate({_FIND: partial(variables.find, lang=lang)})
     else:
         found = _filled(plain, context, not lenient)
     pieces, length = [], 0
