@@ -5,9 +5,11 @@ from __future__ import annotations
 import re
 import sys
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
+
+from msgspec import Struct, field
+from msgspec.structs import replace
 
 from advisor.basics.errors import ConfigError
 from advisor.basics.files import read_own
@@ -24,8 +26,7 @@ else:
 _RULE_KEYS = ("extend", "select", "ignore", "rules", "params", "severities")
 
 
-@dataclass(frozen=True)
-class Config:
+class Config(Struct, frozen=True):
     """What a project wants of the advisor. Relative paths have been resolved against the file's folder."""
 
     extend: tuple[str, ...] = ("default",)

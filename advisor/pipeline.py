@@ -5,10 +5,12 @@ from __future__ import annotations
 import logging
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from importlib import import_module
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
+
+from msgspec import Struct
 
 from advisor.basics.garbage import search_later
 from advisor.execution import executor, input_sizes, require_memory, run_each
@@ -31,8 +33,7 @@ if TYPE_CHECKING:
 log = logging.getLogger("advisor")
 
 
-@dataclass(frozen=True)
-class Advance:
+class Advance(Struct, frozen=True):
     """How far reading has come."""
 
     ranks_done: int
@@ -44,8 +45,7 @@ class Advance:
 Progress = Callable[[Advance], None]
 
 
-@dataclass
-class Options:
+class Options(Struct):
     """How to run: processes, a cluster's scheduler, the engine, who to tell about progress."""
 
     jobs: int = 0

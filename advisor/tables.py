@@ -8,7 +8,7 @@ A value that is missing, unreadable, NaN or infinite is NA, never zero.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from msgspec import Struct
 
 LONGEST_TEXT = 4096
 """Characters of a name, shape or message that are kept; damaged files hold "names" of megabytes."""
@@ -22,8 +22,7 @@ LONGEST_HEADING = 200
 """Characters; no column of a profile is named at such length."""
 
 
-@dataclass(frozen=True)
-class Column:
+class Column(Struct, frozen=True):
     name: str
     dtype: str
     """One of str, int, float, ns (text or number in `scale` units, read as exact integer nanoseconds), ints (list)."""
@@ -36,8 +35,7 @@ class Column:
     """What JSON files and databases call it: all the keys and columns that it is read or computed from."""
 
 
-@dataclass(frozen=True)
-class Table:
+class Table(Struct, frozen=True):
     name: str
     meaning: str
     columns: tuple[Column, ...]

@@ -12,8 +12,10 @@ import re
 import stat
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager, suppress
-from dataclasses import dataclass, fields, replace
+from dataclasses import dataclass
 from pathlib import Path
+
+from msgspec.structs import fields, replace
 
 from advisor.basics.errors import UsageError
 from advisor.basics.files import read_own, write_atomically

@@ -2,7 +2,6 @@
 
 import os
 import signal
-from dataclasses import replace
 
 import pytest
 
@@ -69,4 +68,4 @@ def test_nobody_at_the_address(profile):
     from advisor.basics.errors import UsageError
 
     with pytest.raises(UsageError, match="no scheduler answers"):
-        measure([profile], None, replace(Options(), cluster="tcp://127.0.0.1:9"))
+        measure([profile], None, Options(cluster="tcp://127.0.0.1:9"))

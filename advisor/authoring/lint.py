@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Iterator, Mapping, Sequence
-from dataclasses import replace
 from pathlib import Path
+
+from msgspec.structs import replace
 
 from advisor.authoring.cases import cases_path, facts_of, given_finding, load_cases
 from advisor.authoring.chains import bare_numbers, find_loops, find_unreached, read_otherwise

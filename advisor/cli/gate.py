@@ -6,11 +6,11 @@ import logging
 import os
 import sys
 from collections.abc import Callable, Sequence
-from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
+from msgspec.structs import replace
 
 from advisor.basics.errors import AdvisorError
 from advisor.cli.advise import status_of_rules

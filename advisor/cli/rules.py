@@ -110,6 +110,8 @@ def lint_rules(
     paths: tuple[str, ...], form: str, config_file: str | None, allowed: tuple[str, ...], lang: str | None
 ) -> int:
     """Every defect of rules, cases and remedies, with file, line and a hint. Ends with 2 where there is one."""
+    from msgspec.structs import asdict
+
     from advisor.authoring.lint import lint
     from advisor.knowledge.messages import told_fault
     from advisor.knowledge.words import word
@@ -118,7 +120,7 @@ def lint_rules(
     extend_catalogue(config_file, allowed)
     found = lint(_folders(paths))
     if form == "json":
-        click.echo(json.dumps([vars(error) for error in found], ensure_ascii=False, indent=1, default=str))
+        click.echo(json.dumps([asdict(error) for error in found], ensure_ascii=False, indent=1, default=str))
     else:
         said = lang or LANGUAGES[0]
         for error in found:

@@ -11,7 +11,9 @@ from __future__ import annotations
 import logging
 from collections import Counter
 from collections.abc import Collection, Iterable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import replace
+
+from msgspec import Struct, field
 
 from advisor.engine.concluding.accounting import account
 from advisor.engine.concluding.contained import with_one_root_each
@@ -45,8 +47,7 @@ MOST_FINDINGS = 500
 """Findings of one rule that are worked out; for the subjects beyond, other rules still know of the verdict."""
 
 
-@dataclass(frozen=True)
-class _Untold:
+class _Untold(Struct, frozen=True):
     """A verdict that was reached, but not worked out: one of too many of its rule."""
 
     rule: str
@@ -54,8 +55,7 @@ class _Untold:
     subject: Subject
 
 
-@dataclass
-class Verdicts:
+class Verdicts(Struct):
     """What judging a set of facts came to."""
 
     findings: list[Finding]

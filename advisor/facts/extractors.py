@@ -19,11 +19,12 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from functools import partial
 from itertools import islice
 from pathlib import Path
 from typing import Any, TypeVar
+
+from msgspec import Struct
 
 from advisor.basics.errors import RuleError
 from advisor.facts.base import FactKind, FactSet, Family, Run, kind
@@ -45,8 +46,7 @@ MOST_FACTS = 100_000
 T = TypeVar("T")
 
 
-@dataclass(frozen=True)
-class Extractor:
+class Extractor(Struct, frozen=True):
     """`measure(context)` yields facts of `kinds`, whose names all start with `name` and a dot.
 
     `uses` names built-in facts that must have been measured before, to be read from `context.facts`.
@@ -58,8 +58,7 @@ class Extractor:
     uses: tuple[str, ...] = ()
 
 
-@dataclass(frozen=True)
-class Context:
+class Context(Struct, frozen=True):
     """What an extractor is given: the profile's folders and ranks, and the facts measured before it."""
 
     folders: tuple[Path, ...]

@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
 from functools import lru_cache
+
+from msgspec import Struct, field
 
 from advisor.knowledge.statements import document
 
 
-@dataclass(frozen=True)
-class Settings:
+class Settings(Struct, frozen=True):
     """Limits by name, the facts compared, and by part of the step the facts of those who account for its change: all
     `members` add up to their part, `seen_at` says where it shows."""
 

@@ -3,15 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
 from pathlib import Path
+
+from msgspec import Struct, field
 
 from advisor.basics.resources import resource
 from advisor.model import Text, Verify
 
 
-@dataclass(frozen=True)
-class RemedySpec:
+class RemedySpec(Struct, frozen=True):
     """A file of `knowledge_base/remedies/`; texts are templates."""
 
     id: str

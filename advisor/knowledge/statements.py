@@ -3,17 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 from functools import lru_cache
 from typing import Any
+
+from msgspec import Struct
 
 from advisor.basics.resources import document as read
 from advisor.basics.resources import resource
 from advisor.model import LANGUAGES, Text
 
 
-@dataclass(frozen=True)
-class Statement:
+class Statement(Struct, frozen=True):
     """One thing the documents tell an engineer to look at, conclude or do. `checks` are dotted paths of functions."""
 
     id: str

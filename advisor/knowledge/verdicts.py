@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from functools import lru_cache
+
+from msgspec import Struct
 
 from advisor.basics.resources import resource
 from advisor.yamlfiles.document import read_document
@@ -14,8 +15,7 @@ PIPELINE_SLOW = "data-processing-bottleneck"
 """The verdict of data operations that make batches more slowly than the loop asks for them."""
 
 
-@dataclass(frozen=True)
-class VerdictWord:
+class VerdictWord(Struct, frozen=True):
     """A verdict of the contract: its direction and the kinds of subject it is about."""
 
     word: str

@@ -6,18 +6,18 @@ Advice to collect something is worth what its profiler can do: what no setting o
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 from functools import cache
 from types import MappingProxyType
 from typing import Any
+
+from msgspec import Struct
 
 from advisor.knowledge.statements import document
 from advisor.model import Text
 from advisor.tables import FILES
 
 
-@dataclass(frozen=True)
-class Written:
+class Written(Struct, frozen=True):
     """The file in which an engineer finds a table, and the setting of the profiler that brings it."""
 
     file: str

@@ -142,8 +142,10 @@ class Tools:
 
             return cut(render(self._report(name), "markdown", "en")), "text/markdown"
         if uri.startswith(SCHEME) and kind == "statement" and name in statements():
+            from msgspec.structs import asdict
+
             found = statements()[name]
-            document = vars(found) | {"text": {"en": found.text.en, "zh": found.text.zh}}
+            document = asdict(found) | {"text": {"en": found.text.en, "zh": found.text.zh}}
             return json.dumps(document, ensure_ascii=False, indent=1, default=list), "application/json"
         if uri.startswith(SCHEME) and kind == "remedy" and name in (known := self._rules_for([]).remedies):
             spec = known[name]
@@ -197,7 +199,7 @@ class Tools:
 
     def _rules_for(self, profiles: Sequence[str]) -> RuleSet:
         """The rules in force for these data; a configuration that lies with them is set aside as everywhere."""
-        from dataclasses import replace
+        from msgspec.structs import replace
 
         from advisor.facts.extractors import load_extractors
         from advisor.ruleset.files.loader import load_rules

@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, field, replace
 from functools import cached_property
 from pathlib import Path
 from typing import Any, NamedTuple
+
+from msgspec import Struct, field
+from msgspec.structs import replace
 
 from advisor.facts.base import FactKind
 from advisor.knowledge.remedy import RemedySpec
@@ -21,8 +23,7 @@ _WORD = re.compile(r"[A-Za-z_]\w*", re.ASCII)
 _DOTTED = re.compile(r"[A-Za-z_]\w*(?:\.[A-Za-z_]\w*)+", re.ASCII)
 
 
-@dataclass(frozen=True)
-class Threshold:
+class Threshold(Struct, frozen=True):
     """A named parameter: its value, unit and where the number comes from."""
 
     value: Value
@@ -47,8 +48,7 @@ def frozen(value: Any) -> Any:
     return tuple(value) if isinstance(value, list) else value
 
 
-@dataclass(frozen=True)
-class Ladder:
+class Ladder(Struct, frozen=True):
     """How severe: the last step that `by` reaches, `low` below the first; or always `constant`."""
 
     by: Expr | None = None
@@ -58,8 +58,7 @@ class Ladder:
     constant: Severity | None = None
 
 
-@dataclass(frozen=True)
-class Doubt:
+class Doubt(Struct, frozen=True):
     """What makes the verdict less certain, and what to tell the reader."""
 
     when: Condition
@@ -79,8 +78,7 @@ class Explains(NamedTuple):
     """Rules of that verdict which it does not account for: they measure idle stretches of another kind."""
 
 
-@dataclass(frozen=True)
-class SavingSpec:
+class SavingSpec(Struct, frozen=True):
     us: Expr
     basis: Text
     step: Expr | None = None
@@ -112,16 +110,14 @@ all stages the same work; stages that recompute no more of it than others; a sta
 others; all ranks the same work from one collective to the next."""
 
 
-@dataclass(frozen=True)
-class RemedyUse:
+class RemedyUse(Struct, frozen=True):
     id: str
     values: Mapping[str, Expr] = field(default_factory=dict)
     when: tuple[Condition, ...] = ()
     """Given only where these hold."""
 
 
-@dataclass(frozen=True)
-class Rule:
+class Rule(Struct, frozen=True, dict=True):
     """One rule file. Expressions are parsed and their units checked; `params` hold the values in force."""
 
     id: str

@@ -17,9 +17,10 @@ import zipfile
 import zlib
 from collections.abc import Iterator, Sequence
 from contextlib import ExitStack, contextmanager
-from dataclasses import dataclass, field
 from pathlib import Path, PurePosixPath
 from typing import IO, Any
+
+from msgspec import Struct, field
 
 from advisor.basics.errors import NoVerdict, UsageError
 from advisor.model import Problem
@@ -58,8 +59,7 @@ _DAMAGE = (EOFError, OSError, ValueError, tarfile.TarError, zipfile.BadZipFile, 
            RuntimeError, UnicodeError)  # fmt: skip
 
 
-@dataclass
-class Opened:
+class Opened(Struct):
     """Paths to read in place of those that the user named."""
 
     paths: list[str | Path] = field(default_factory=list)

@@ -3,18 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Hashable, Iterator, Sequence
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
+from msgspec import Struct
 
 from advisor.basics.arrays import Ints, Mask
 from advisor.basics.numbering import numbered
 
 
-@dataclass(frozen=True)
-class Coded:
+class Coded(Struct, frozen=True):
     """A column whose cells are indices into what they may say."""
 
     codes: Ints

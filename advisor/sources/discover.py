@@ -7,8 +7,9 @@ import logging
 import re
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
 from pathlib import Path
+
+from msgspec import Struct
 
 from advisor.basics.errors import UsageError
 from advisor.model import Parallelism, Problem
@@ -34,8 +35,7 @@ _LOOKED_FOR = (
 _MIXED = "cluster"
 
 
-@dataclass(frozen=True)
-class Recognition:
+class Recognition(Struct, frozen=True):
     """What every layout said about one folder."""
 
     folder: Path

@@ -5,8 +5,9 @@ from __future__ import annotations
 import os
 import re
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, field
 from pathlib import Path
+
+from msgspec import Struct, field
 
 from advisor.model import Parallelism
 
@@ -46,8 +47,7 @@ def parallelism_of(folders: Sequence[Path]) -> Parallelism | None:
     return Parallelism(data=data, tensor=tensor, pipeline=pipeline, source="names of the workers' folders")
 
 
-@dataclass
-class Listing:
+class Listing(Struct):
     """The names in one folder. `problem` says why it could not be listed."""
 
     path: Path
@@ -69,8 +69,7 @@ class Listing:
         return [self.path / name for name in self.folders if match(name)]
 
 
-@dataclass(frozen=True)
-class Judgement:
+class Judgement(Struct, frozen=True):
     """Whether a layout knows a folder, and why: what `advisor doctor` prints."""
 
     layout: str

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, field
 from functools import lru_cache
 from pathlib import Path
 from typing import Any
+
+from msgspec import Struct, field
 
 from advisor.model import Parallelism
 from advisor.sources.reference import Note
@@ -33,8 +34,7 @@ _UNKNOWN = ("", "not known", "unknown", "none")
 _PARALLEL = {"tp": "tensor", "pp": "pipeline", "dp": "data", "dp_cp": "data", "ep": "expert", "exp": "expert"}
 
 
-@dataclass
-class Metadata:
+class Metadata(Struct):
     """What the metadata files of one rank say. Absent is None or empty."""
 
     rank: int | None = None
@@ -46,7 +46,7 @@ class Metadata:
     groups: Groups = field(default_factory=dict)
     group_names: dict[str, str] = field(default_factory=dict)
     """Group id or hash -> what the framework calls it: tp, pp, dp, default_group, …"""
-    parallelism: Parallelism = Parallelism()  # noqa: RUF009
+    parallelism: Parallelism = Parallelism()
     raw: dict[str, Any] = field(default_factory=dict)
 
 

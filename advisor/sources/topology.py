@@ -9,8 +9,9 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterable, Mapping, MutableMapping, Sequence
-from dataclasses import dataclass, field
 from pathlib import Path
+
+from msgspec import Struct, field
 
 from advisor.sources.base import Rank
 from advisor.sources.reference import TableRef
@@ -45,8 +46,7 @@ def joined(groups: Iterable[Sequence[int]]) -> list[tuple[int, ...]]:
     return sorted(map(tuple, parts.values()))
 
 
-@dataclass(frozen=True)
-class Numbers:
+class Numbers(Struct, frozen=True):
     """What one rank's file says of one group, in the group's own numbers."""
 
     itself: frozenset[int]
@@ -82,8 +82,7 @@ def _numbers(links: Iterable[tuple[int, int]]) -> Numbers:
     return Numbers(frozenset(a for a, b in links if a == b), frozenset(a for a, _ in links), every, always)
 
 
-@dataclass
-class _Group:
+class _Group(Struct):
     """One group as the files of several ranks number it."""
 
     by_rank: dict[int, Numbers] = field(default_factory=dict)

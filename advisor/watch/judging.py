@@ -148,7 +148,7 @@ def _name(verdict: str, subject: Subject) -> str:
 
 
 def _load_rules(settings: Settings) -> Any:
-    from dataclasses import replace
+    from msgspec.structs import replace
 
     from advisor.facts.extractors import load_extractors
     from advisor.facts.registry import catalogue

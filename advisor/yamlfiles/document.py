@@ -10,11 +10,11 @@ import re
 from collections.abc import Iterator
 from contextlib import contextmanager
 from contextvars import ContextVar
-from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
 import yaml
+from msgspec import Struct, field
 
 from advisor.basics.errors import RuleError
 
@@ -28,8 +28,7 @@ _INTEGER = re.compile(r"[-+]?[0-9]{1,300}", re.ASCII)
 _NUMBER = re.compile(r"[-+]?(?:\.[0-9]+|[0-9]+(?:\.[0-9]*)?)(?:[eE][-+]?[0-9]+)?", re.ASCII)
 
 
-@dataclass(frozen=True)
-class Document:
+class Document(Struct, frozen=True):
     """A parsed file: its data and the line at which each value stands."""
 
     path: Path

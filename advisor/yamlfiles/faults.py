@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
+
+from msgspec import Struct
 
 from advisor.basics.errors import RuleError
 from advisor.basics.suggest import suggest
@@ -19,8 +20,7 @@ if TYPE_CHECKING:
 M = TypeVar("M", bound="BaseModel")
 
 
-@dataclass(frozen=True, order=True)
-class LintError:
+class LintError(Struct, frozen=True, order=True):
     """One defect of one file. `level` is "error" or "warning"."""
 
     file: str

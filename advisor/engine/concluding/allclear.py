@@ -7,9 +7,10 @@ Less evidence never looks better: healthy is a claim about all three directions 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from functools import lru_cache
 from typing import Any
+
+from msgspec import Struct
 
 from advisor.basics.units import MEASURED, rank_list, show
 from advisor.engine.concluding.doubted import failed_measures
@@ -22,8 +23,7 @@ from advisor.model import COLLECTION, RUN, Finding, Subject, Text
 from advisor.tables import FILES
 
 
-@dataclass(frozen=True)
-class Doubt:
+class Doubt(Struct, frozen=True):
     """Why a profile cannot be called healthy, and the evidence that would tell."""
 
     why: Text
@@ -43,8 +43,7 @@ def some(files: Sequence[str]) -> str:
     return ", ".join(files[:MOST_FILES]) + (" …" if len(files) > MOST_FILES else "")
 
 
-@dataclass(frozen=True)
-class Loss:
+class Loss(Struct, frozen=True):
     """Time of a step in which no computation ran, as a share of it."""
 
     direction: str

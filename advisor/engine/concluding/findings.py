@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Any
+
+from msgspec import Struct
 
 from advisor.basics.errors import RuleError
 from advisor.basics.units import NANOSECONDS, NBSP
@@ -41,8 +43,7 @@ from advisor.ruleset.truth.templates import CODE, Variables, render
 from advisor.ruleset.truth.trace import evidence
 
 
-@dataclass(frozen=True)
-class Draft:
+class Draft(Struct, frozen=True):
     """A rule has matched about a subject."""
 
     rule: Rule

@@ -8,9 +8,11 @@ lose more than it is long.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from itertools import combinations
 from statistics import median
+
+from msgspec import Struct
 
 from advisor.basics.errors import UsageError
 from advisor.basics.scatter import error_of_median
@@ -34,8 +36,7 @@ Part = tuple[str, Subject, float]
 """(pool of time, whose, microseconds) that a finding gives back."""
 
 
-@dataclass(frozen=True)
-class Joint:
+class Joint(Struct, frozen=True):
     """The findings with what they give after the others, and the step without each set of causes."""
 
     findings: list[Finding]
@@ -75,8 +76,7 @@ def tell_jointly(findings: Sequence[Finding], facts: FactSet, run: Run | None, s
     return Joint(told, WhatIf(tuple(order), times))
 
 
-@dataclass(frozen=True)
-class Repaired:
+class Repaired(Struct, frozen=True):
     """The step without some findings, microseconds."""
 
     without: tuple[str, ...]

@@ -11,7 +11,9 @@ these do no worse than the others.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
+
+from msgspec import Struct
 
 from advisor.knowledge.savings import materiality, unexplained_part
 from advisor.knowledge.verdicts import only_waits
@@ -19,8 +21,7 @@ from advisor.knowledge.words import both
 from advisor.model import Direction, Finding, Saving, Severity
 
 
-@dataclass(frozen=True)
-class Remainder:
+class Remainder(Struct, frozen=True):
     """Lost time that the causes of a symptom do not account for."""
 
     lost: Saving

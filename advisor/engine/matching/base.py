@@ -9,8 +9,9 @@ record once its stratum is complete. That is the subset in which durable-rules i
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from typing import ClassVar, Protocol
+
+from msgspec import Struct
 
 from advisor.basics.errors import AdvisorError
 
@@ -41,8 +42,7 @@ class EngineFailure(AdvisorError):
         super().__init__(message, place=rule, hint=hint)
 
 
-@dataclass(frozen=True)
-class Test:
+class Test(Struct, frozen=True):
     """field op literal."""
 
     __test__: ClassVar[bool] = False  # not a test class, whatever pytest makes of its name
@@ -51,8 +51,7 @@ class Test:
     value: Scalar
 
 
-@dataclass(frozen=True)
-class Join:
+class Join(Struct, frozen=True):
     """field op (alias of an earlier pattern).other."""
 
     field: str
@@ -61,16 +60,14 @@ class Join:
     other: str
 
 
-@dataclass(frozen=True)
-class Pattern:
+class Pattern(Struct, frozen=True):
     alias: str
     type: str
     tests: tuple[Test, ...] = ()
     joins: tuple[Join, ...] = ()
 
 
-@dataclass(frozen=True)
-class CompiledRule:
+class CompiledRule(Struct, frozen=True):
     """`key` is unique; several keys may belong to one rule (its alternatives)."""
 
     key: str
@@ -78,8 +75,7 @@ class CompiledRule:
     priority: int = 50
 
 
-@dataclass(frozen=True)
-class Record:
+class Record(Struct, frozen=True):
     """One fact record as engines see it: flat fields, finite floats, texts up to 4096 characters."""
 
     id: str
@@ -87,8 +83,7 @@ class Record:
     fields: Mapping[str, Scalar]
 
 
-@dataclass(frozen=True)
-class Hit:
+class Hit(Struct, frozen=True):
     """A rule matched: which record stands for each alias, as (alias, record id) in pattern order."""
 
     key: str

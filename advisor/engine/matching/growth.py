@@ -10,7 +10,8 @@ from __future__ import annotations
 import math
 from collections import Counter, defaultdict
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+
+from msgspec import Struct
 
 from advisor.engine.matching.alpha import AlphaIndex
 from advisor.engine.matching.base import CompiledRule
@@ -20,8 +21,7 @@ MAX_MATCHES = 500_000
 """Partial matches of one rule at about 300 bytes each."""
 
 
-@dataclass(frozen=True)
-class Place:
+class Place(Struct, frozen=True):
     """One pattern of a watched rule; `field` is what its first equality asks for."""
 
     rule: int

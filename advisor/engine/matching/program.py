@@ -12,8 +12,9 @@ never fills two patterns).
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
 from typing import Any
+
+from msgspec import Struct, field
 
 from advisor.basics.errors import RuleError
 from advisor.engine.matching.base import CompiledRule, Hit, Join, Pattern, Record, Scalar, Test
@@ -35,8 +36,7 @@ MAX_PATTERNS = 15
 _ENGINE_OPS = ("==", "!=", "<", "<=", ">", ">=")
 
 
-@dataclass(frozen=True)
-class Absence:
+class Absence(Struct, frozen=True):
     """A verdict whose absence some rule asks for: anywhere, or about each of these subjects."""
 
     verdict: str
@@ -44,8 +44,7 @@ class Absence:
     subjects: tuple[Subject, ...] = ()
 
 
-@dataclass
-class Compiled:
+class Compiled(Struct):
     """What the engine gets, and how to read its hits."""
 
     rules: list[CompiledRule] = field(default_factory=list)

@@ -11,8 +11,9 @@ from __future__ import annotations
 import json
 from collections import Counter
 from collections.abc import Sequence
-from dataclasses import dataclass, field
 from typing import Any
+
+from msgspec import Struct, field
 
 from advisor.engine.matching.base import CompiledRule, EngineFailure, Join, Pattern
 from advisor.engine.matching.values import Value, normalize_value
@@ -39,8 +40,7 @@ Aspect = tuple[str, str]
 """(field, aspect) of one pattern."""
 
 
-@dataclass
-class Shard:
+class Shard(Struct):
     """Rules that live in one ruleset of the core. `flat`: none of them joins, so facts need not be kept."""
 
     flat: bool

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+
+from msgspec import Struct
 
 from advisor.ruleset.language.conditions import All, FindingIs, parts, push_down
 from advisor.ruleset.rule import Rule
@@ -12,8 +13,7 @@ CIRCULAR = "depends, through other rules, on the absence of its own verdict"
 """Why a rule that stands in no stratum cannot be judged."""
 
 
-@dataclass(frozen=True)
-class Strata:
+class Strata(Struct, frozen=True):
     """Rule id -> stratum, verdict -> the stratum from which its absence is certain, and rules that depend on the
     absence of what they (through others) conclude themselves."""
 

@@ -8,9 +8,9 @@ collectives in line, also those that never queued in the recording.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import replace
 
 import numpy as np
+from msgspec.structs import replace
 
 from advisor.basics.arrays import Floats
 from advisor.facts.base import FactSet, Run, computed

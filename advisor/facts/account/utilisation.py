@@ -9,10 +9,10 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from functools import cached_property
 
 import numpy as np
+from msgspec import Struct
 
 from advisor.basics.arrays import Floats, Ints
 from advisor.basics.numbering import numbered
@@ -33,8 +33,7 @@ from advisor.model import RUN, Fact, Source, Subject
 from advisor.sources.base import Rank
 
 
-@dataclass(frozen=True)
-class Work:
+class Work(Struct, frozen=True):
     """One operator type on one rank, over some steps: operations and microseconds of the calls whose shapes tell."""
 
     flop: float
@@ -47,8 +46,7 @@ class Work:
     """The same at the speed that half of its work reaches, where it is slower."""
 
 
-@dataclass(frozen=True)
-class Done:
+class Done(Struct, frozen=True):
     """What some steps of one rank compute."""
 
     types: Mapping[str, Work]
@@ -59,8 +57,7 @@ class Done:
     """All multiplications, convolutions and attention, those whose shapes do not tell as well."""
 
 
-@dataclass(frozen=True)
-class Use:
+class Use(Struct, frozen=True, dict=True):
     """What one rank computes in its recording: a row for each step and each shape of its multiplications,
     convolutions and attention."""
 

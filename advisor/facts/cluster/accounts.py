@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
 
 import numpy as np
+from msgspec import Struct, field
 
 from advisor.basics.arrays import Floats, Mask
 from advisor.facts.base import Run, computed
@@ -24,8 +24,7 @@ PARTS = ("compute", "data", "host")
 """What a rank can be late from by itself."""
 
 
-@dataclass
-class Accounts:
+class Accounts(Struct):
     """Where each rank's time goes: rows are ranks, columns steady steps common to all, microseconds."""
 
     ranks: list[int]

@@ -7,9 +7,10 @@ communication than its peers: the others wait for it. What it has more of is why
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, replace
 
 import numpy as np
+from msgspec import Struct
+from msgspec.structs import replace
 
 from advisor.basics.arrays import Floats, Mask
 from advisor.basics.units import signed
@@ -44,8 +45,7 @@ SEVERAL = int(limit("lateness", "several"))
 """Fewer long waits for data are no bursts."""
 
 
-@dataclass
-class Lateness:
+class Lateness(Struct):
     """One rank against its peers, microseconds a step."""
 
     rank: int

@@ -11,11 +11,11 @@ from __future__ import annotations
 import math
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass
 from functools import cache
 from itertools import product
 
 import numpy as np
+from msgspec import Struct
 
 from advisor.basics.intervals import measure, union
 from advisor.facts.base import Run, computed
@@ -137,8 +137,7 @@ def put_together(loads: Mapping[Key, float], summed: Mapping[str, bool], one_by_
     return sum(phases.values()) if one_by_one else max(phases.values())
 
 
-@dataclass
-class _Network:
+class _Network(Struct):
     """What links and collectives do in a step, microseconds."""
 
     loads: dict[Collective, dict[Key, float]]

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
 
 import numpy as np
+from msgspec import Struct
+from msgspec.structs import replace
 
 from advisor.basics.arrays import Floats
 from advisor.basics.units import rank_list
@@ -353,8 +354,7 @@ def links_behind(run: Run) -> dict[Subject, list[Link]]:
     return behind | {_all_of(knot.ranks): knot.links for knot in told.knots}
 
 
-@dataclass(frozen=True)
-class _Told:
+class _Told(Struct, frozen=True):
     """What findings about links are told of."""
 
     found: dict[Key, Link]

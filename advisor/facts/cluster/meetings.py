@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field, replace
 
 import numpy as np
+from msgspec import Struct, field
+from msgspec.structs import replace
 
 from advisor.facts.base import Run, computed
 from advisor.facts.collectives.exchanges import EXCHANGES, POINT_TO_POINT, Exchanges, kind_of
@@ -32,8 +33,7 @@ Event = tuple[bool, int, int, float, float, float, int]
 of that was not needed, how long it lasts, its lag, its meeting (-1: none)."""
 
 
-@dataclass
-class Model:
+class Model(Struct):
     """All ranks' chains on one clock. `joint[rank][i]` numbers the meeting that event i is part of, −1 for none."""
 
     chains: dict[int, Chain]

@@ -8,8 +8,9 @@ launched; where a peer's stands, what it had to wait for.
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from dataclasses import replace
 from statistics import median_low
+
+from msgspec.structs import replace
 
 from advisor.facts.cluster.meetings import Model
 

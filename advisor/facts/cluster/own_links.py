@@ -10,9 +10,9 @@ from __future__ import annotations
 import math
 from collections import defaultdict
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
 
 import numpy as np
+from msgspec import Struct
 
 from advisor.facts.base import FactSet, Family, Run, fact, kind
 from advisor.facts.cluster.peers import others_median
@@ -31,8 +31,7 @@ Moved = Mapping[tuple[str, str], Mapping[int, tuple[float, float]]]
 """(communicator, transport) -> rank -> (bytes, microseconds) per step."""
 
 
-@dataclass(frozen=True)
-class OwnLinks:
+class OwnLinks(Struct, frozen=True):
     """What a rank's transfers take, and would take at its peers' speed, microseconds per step."""
 
     own_us: float

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from math import ceil
 
 import numpy as np
+from msgspec import Struct
 
 from advisor.basics.arrays import Floats, Mask
 from advisor.facts.base import Run, computed
@@ -127,8 +127,7 @@ def _kernel_ratios(run: Run) -> dict[int, tuple[Floats, Floats]]:
     return found
 
 
-@dataclass(frozen=True)
-class _Calls:
+class _Calls(Struct, frozen=True):
     """The calls of all ranks side by side: a row for each rank, a column for each signature."""
 
     ranks: list[int]

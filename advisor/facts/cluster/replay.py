@@ -9,10 +9,11 @@ takes its pure transfer time. After "Understanding Stragglers in Large Model Tra
 from __future__ import annotations
 
 from collections.abc import Collection, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 import numpy as np
+from msgspec import Struct
+from msgspec.structs import replace
 
 from advisor.basics.arrays import Floats, Ints, Mask
 from advisor.facts.base import FactSet, Family, Run, computed, fact, kind
@@ -39,8 +40,7 @@ EVEN, SLOWER = limit("lateness", "even"), limit("lateness", "slower")
 SLOWER times as long."""
 
 
-@dataclass
-class Change:
+class Change(Struct):
     """What is put right on one rank: factors on segments (one for all, or one for each event of the chain) and on gaps
     (between kernels, and between what released a kernel or a collective and its start: a late launch delays all of
     these), microseconds off its first wait."""

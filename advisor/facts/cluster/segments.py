@@ -11,9 +11,9 @@ from __future__ import annotations
 
 from collections import Counter, defaultdict
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, field
 
 import numpy as np
+from msgspec import Struct, field
 
 from advisor.basics.arrays import Floats
 from advisor.facts.base import FactSet, Family, Run, computed, fact, kind
@@ -36,8 +36,7 @@ EVEN_PART = limit("segments", "even_part")
 """The part of the stretches that counts as even: those in which the ranks differ least."""
 
 
-@dataclass(frozen=True)
-class Uneven:
+class Uneven(Struct, frozen=True):
     """The uneven stretches of one step; microseconds."""
 
     gain_us: float

@@ -7,9 +7,9 @@ remedies give together is neither the sum of what each gives nor the larger of t
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
 
 import numpy as np
+from msgspec import Struct
 
 from advisor.facts.account.shortened import in_line, shorter_by
 from advisor.facts.base import Run, computed
@@ -47,8 +47,7 @@ WORK: Mapping[str, Callable[[Run], Mapping[int, Change] | None]] = {
 """Work that is spread anew over all ranks: of a rank that is slow besides, that is put right as well."""
 
 
-@dataclass(frozen=True)
-class Cure:
+class Cure(Struct, frozen=True):
     """What is put right: one of `ruleset.rule.REMOVES` about a subject."""
 
     removes: str

@@ -9,9 +9,9 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Collection
-from dataclasses import dataclass
 
 import numpy as np
+from msgspec import Struct
 
 from advisor.basics.arrays import Floats, Mask
 from advisor.facts.base import Run
@@ -24,8 +24,7 @@ from advisor.facts.operators.reduction import OPERATORS
 from advisor.knowledge.measuring import limit
 
 
-@dataclass(frozen=True)
-class Again:
+class Again(Struct, frozen=True):
     """Reductions of all gradients in a step."""
 
     times: int
@@ -79,8 +78,7 @@ def accumulates(run: Run) -> bool | None:
     return True if not updates.any() else False if (updates > 0).all() else None
 
 
-@dataclass(frozen=True)
-class UntilReduced:
+class UntilReduced(Struct, frozen=True):
     """What a step computes before its last reduction of gradients starts, microseconds: no backward pass is behind."""
 
     computed_us: float
@@ -120,8 +118,7 @@ def _computed(chain: Chain, begin_us: float, end_us: float) -> float:
     return float((chain.working[segment] * part).sum())
 
 
-@dataclass(frozen=True)
-class _Reductions:
+class _Reductions(Struct, frozen=True):
     """Some operations of one step, in order of their start."""
 
     computed_us: Floats

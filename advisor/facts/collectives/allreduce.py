@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Collection, Iterable, Iterator, Sequence
-from dataclasses import dataclass
 from itertools import accumulate, compress, pairwise
 from statistics import median_low
 
 import numpy as np
+from msgspec import Struct
 
 from advisor.basics.arrays import Mask
 from advisor.facts.base import FactSet, Family, Run, fact, kind
@@ -44,8 +44,7 @@ GRANULE = int(limit("gradients", "granule"))
 _OPTIMIZERS = ("adam", "momentum", "sgd", "lamb", "lars", "adagrad", "rmsprop", "ftrl", "applygradient")
 
 
-@dataclass(frozen=True)
-class Split:
+class Split(Struct, frozen=True):
     """A proposal for all_reduce_fusion_config: the last weight of each segment, and what stays exposed."""
 
     indices: tuple[int, ...]
@@ -146,8 +145,7 @@ def _shrinking(count: int, weights: int, backward_us: float, transfer_us: float,
     return tuple(indices)
 
 
-@dataclass
-class Gradients:
+class Gradients(Struct):
     """The gradient collectives of a typical rank, per step."""
 
     count: float

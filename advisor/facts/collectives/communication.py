@@ -9,10 +9,10 @@ from __future__ import annotations
 
 from collections import Counter, defaultdict
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
 
 import numpy as np
 import numpy.typing as npt
+from msgspec import Struct, field
 
 from advisor.basics.arrays import Mask
 from advisor.facts.base import FactSet, Family, Run, fact, kind
@@ -55,8 +55,7 @@ from advisor.knowledge.measuring import limit
 from advisor.model import RUN, Fact, Subject
 
 
-@dataclass
-class _Sum:
+class _Sum(Struct):
     """All collectives of one role and kind, per step."""
 
     name: str = ""

@@ -5,14 +5,15 @@ from __future__ import annotations
 import re
 import sys
 from collections import Counter
-from collections.abc import Iterable
-from dataclasses import dataclass, field, replace
+from collections.abc import Callable, Iterable
 from functools import cached_property, lru_cache
 from itertools import repeat
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
+from msgspec import Struct, field
+from msgspec.structs import astuple, replace
 
 from advisor.basics.arrays import Floats, Ints, Mask
 from advisor.basics.numbering import numbered
@@ -52,8 +53,7 @@ def _kind_of(name: str) -> str:
     return next((kind for part, kind in _KINDS if part in plain), "other")
 
 
-@dataclass(frozen=True)
-class Exchanges:
+class Exchanges(Struct, frozen=True, dict=True):
     """One rank's collectives, one entry an operation."""
 
     steps: tuple[str, ...]
@@ -94,10 +94,9 @@ class Exchanges:
     """For each of `names` how many operations of that name stand behind each that is kept: 1 where each has a name of
     its own, as in `thinned` where few names are shared by all. Empty where all are kept."""
 
-    def __setstate__(self, state: dict[str, Any]) -> None:
-        """As another process sent it."""
-        for name, value in state.items():
-            object.__setattr__(self, name, _shared(value) if name in _WORDS else value)
+    def __reduce__(self) -> tuple[Callable[..., Exchanges], tuple[Any, ...]]:
+        """As it is sent to another process, which shares its words."""
+        return _received, astuple(self)
 
     @property
     def is_whole(self) -> bool:
@@ -156,6 +155,12 @@ class Exchanges:
 
 
 _WORDS = ("steps", "groups", "names", "kind", "transport")
+
+
+def _received(*values: Any) -> Exchanges:
+    fields = zip(Exchanges.__struct_fields__, values, strict=True)
+    shared: list[Any] = [_shared(value) if name in _WORDS else value for name, value in fields]
+    return Exchanges(*shared)
 
 
 def _settled(found: dict[int, Exchanges]) -> dict[int, Exchanges]:

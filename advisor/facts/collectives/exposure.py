@@ -7,11 +7,12 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Callable, Collection, Mapping, Sequence
-from dataclasses import dataclass, field, replace
 from functools import cached_property
 from itertools import compress
 
 import numpy as np
+from msgspec import Struct, field
+from msgspec.structs import replace
 
 from advisor.basics.arrays import Floats, Ints, Mask
 from advisor.facts.base import Run, computed
@@ -75,8 +76,7 @@ def _steady_part(joint: Joint, run: Run, quiet: int) -> Joint | None:
     )  # fmt: skip
 
 
-@dataclass
-class Exposure:
+class Exposure(Struct):
     """Exposed communication of one rank, microseconds a step, by what it is."""
 
     transfer: dict[str, float] = field(default_factory=lambda: defaultdict(float))
@@ -91,8 +91,7 @@ class Exposure:
     """False where the tables of other ranks tell the bubble and this rank's does not: nothing comparable tells it."""
 
 
-@dataclass(frozen=True)
-class _Alone:
+class _Alone(Struct, frozen=True, dict=True):
     """What is exposed of each collective. Names are looked at once: ranks share most of them, and there are tens of
     thousands."""
 

@@ -11,11 +11,11 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from itertools import pairwise
 from typing import NamedTuple
 
 import numpy as np
+from msgspec import Struct
 
 from advisor.basics.arrays import Floats, Mask
 from advisor.knowledge.measuring import limit
@@ -29,8 +29,7 @@ ATTEMPTS = 4
 _PARTNER = {"send": "receive", "receive": "send", "batchsendrecv": "batchsendrecv"}
 
 
-@dataclass(frozen=True)
-class Handover:
+class Handover(Struct, frozen=True):
     """One point-to-point operation of a rank: its place in the rank's chain, and when it ended on the rank's clock."""
 
     event: int

@@ -9,10 +9,10 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Iterator
-from dataclasses import dataclass, field
 from functools import reduce
 
 import numpy as np
+from msgspec import Struct, field
 
 from advisor.basics.arrays import Floats, Ints, Mask
 from advisor.facts.collectives.exchanges import POINT_TO_POINT, Exchanges
@@ -27,8 +27,7 @@ SEVERAL = int(limit("joints", "several"))
 """Of fewer operations nobody knows whether they take the same each time by chance."""
 
 
-@dataclass
-class Joint:
+class Joint(Struct):
     """The same operations of one group and kind on all ranks at hand: rows are operations, columns ranks."""
 
     group: str

@@ -9,11 +9,11 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
+from msgspec import Struct, field
 
 from advisor.basics.arrays import Floats, Ints
 from advisor.facts.base import Reduction, Run, computed
@@ -42,8 +42,7 @@ USUAL_PERCENTILE = limit("transfers", "usual_percentile")
 a small ring already slows half of its links, so the median would not do."""
 
 
-@dataclass(frozen=True)
-class LinkLoad:
+class LinkLoad(Struct, frozen=True):
     """What one rank's files say of one link over the whole profile."""
 
     bytes: float
@@ -60,8 +59,7 @@ class Sums(NamedTuple):
     bytes: float
 
 
-@dataclass(frozen=True)
-class Links:
+class Links(Struct, frozen=True):
     """All links one rank's files tell of."""
 
     loads: dict[Key, LinkLoad]
@@ -93,8 +91,7 @@ def reduce_links(rank: Rank) -> Links | None:
     return Links(loads, max(steps, 1), (source,), _by_kind(rows))
 
 
-@dataclass(frozen=True)
-class _Rows:
+class _Rows(Struct, frozen=True):
     """The table's columns as arrays: a rank has few links, and for each of them a frame would be sliced anew."""
 
     source: Ints
@@ -207,8 +204,7 @@ def _by_kind(rows: _Rows) -> dict[tuple[str, str], dict[Key, Sums]]:
     return {pair: dict(sorted(found[pair].items())) for pair in sorted(found)}
 
 
-@dataclass
-class Link:
+class Link(Struct):
     """One link, judged against the others of its transport."""
 
     source: int
@@ -230,8 +226,7 @@ class Link:
 BOTH, OUTGOING, INCOMING = "both", "outgoing", "incoming"
 
 
-@dataclass(frozen=True)
-class Card:
+class Card(Struct, frozen=True):
     """Links of one rank that stand or fall together."""
 
     best: float
@@ -245,8 +240,7 @@ class Card:
     direction: str = BOTH
 
 
-@dataclass(frozen=True)
-class Machine:
+class Machine(Struct, frozen=True):
     """Links between one host and others that stand or fall together."""
 
     best: float
@@ -496,8 +490,7 @@ def machines_of(found: dict[Key, Link], hosts: dict[int, str]) -> dict[str, Mach
     return machines
 
 
-@dataclass(frozen=True)
-class Knot:
+class Knot(Struct, frozen=True):
     """Slow links that are told as one: over one transport they share ranks and are no one card's or host's; or they
     share nothing but collectives."""
 

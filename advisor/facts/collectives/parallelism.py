@@ -9,11 +9,11 @@ from __future__ import annotations
 import re
 from collections import defaultdict
 from collections.abc import Iterator, Mapping, Sequence, Set
-from dataclasses import dataclass, field
 from itertools import pairwise
 from math import prod
 
 import numpy as np
+from msgspec import Struct, field
 
 from advisor.basics.units import rank_list
 from advisor.facts.base import FactSet, Family, Run, computed, fact, kind
@@ -32,8 +32,7 @@ from advisor.sources.topology import joined
 _FOLDER = re.compile(r"(?P<host>.+)_\d+_\d{14,20}_ascend_(?:ms|pt)$")
 
 
-@dataclass
-class Partition:
+class Partition(Struct):
     """Sizes (None: unknown), the stage and host of each rank, and the role of each communication group."""
 
     data: int | None = None

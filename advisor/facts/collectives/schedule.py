@@ -8,11 +8,11 @@ backward: a stage takes in as many forwards as stages follow it, then alternates
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
 from functools import partial
 from itertools import permutations
 
 import numpy as np
+from msgspec import Struct, field
 
 from advisor.basics.arrays import Floats
 from advisor.facts.collectives.exchanges import kind_of
@@ -56,8 +56,7 @@ def pipeline_us(work_us: Sequence[float], micro_batches: int, hops_us: Sequence[
     return max(at, default=0.0)
 
 
-@dataclass
-class Schedule:
+class Schedule(Struct):
     """The ranks of each pipeline from the first stage to the last, and what each computes, microseconds a step."""
 
     pipelines: list[tuple[int, ...]]
@@ -86,8 +85,7 @@ class Schedule:
         return self.step_us - max(then)
 
 
-@dataclass(frozen=True)
-class Evened:
+class Evened(Struct, frozen=True):
     """A stage once the stages' work is as even as it can be: microseconds a step, and layers where they are known."""
 
     work: float

@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 import numpy as np
+from msgspec import Struct
 
 from advisor.basics.arrays import Floats
 from advisor.facts.base import Run
@@ -17,8 +16,7 @@ MANY_TIMES = limit("transfers", "many_times")
 """Messages this many times as large pay so much less start-up for each byte that they show what a link can do."""
 
 
-@dataclass(frozen=True)
-class Small:
+class Small(Struct, frozen=True):
     """The small ones among the collectives of one role and kind, a step of a typical rank: microseconds, bytes, bytes
     per second. Bandwidths are size ÷ time inside."""
 

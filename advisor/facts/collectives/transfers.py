@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
+from msgspec import Struct, field
 
 from advisor.basics.arrays import Floats, Mask
 from advisor.basics.intervals import Intervals
@@ -80,8 +80,7 @@ KINDS = (
 )
 
 
-@dataclass(frozen=True)
-class Transfers:
+class Transfers(Struct, frozen=True):
     """One rank: times in microseconds over the whole profile, and how many steps that is."""
 
     steps: int

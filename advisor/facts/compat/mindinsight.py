@@ -8,9 +8,10 @@ single operations; it is left out. Ranks are compared only where all ranks of th
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
 from statistics import mean
 from typing import Any
+
+from msgspec import Struct
 
 from advisor.facts.base import FactSet, Family, Reduction, Run, fact, kind
 from advisor.model import RUN, Fact, Source, Subject
@@ -51,8 +52,7 @@ KINDS = (
 )  # fmt: skip
 
 
-@dataclass(frozen=True)
-class Operation:
+class Operation(Struct, frozen=True):
     """One operation of the data pipeline, its use read as MindInsight reads it."""
 
     name: str
@@ -62,8 +62,7 @@ class Operation:
     is_root: bool
 
 
-@dataclass(frozen=True)
-class Helper:
+class Helper(Struct, frozen=True):
     """One rank's input of the helpers, microseconds; absent where the rank has no such file."""
 
     values: Mapping[str, Any]

@@ -11,16 +11,16 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
 from typing import Any
+
+from msgspec import Struct
 
 GET, PROCESS, GIVEN = "WorkerGet", "WorkerProcess", "GetFromPreviousOp"
 _LOOP = (("IteratorConsumer", "GetNextAsVector"), ("Pipeline", "GetNext"))
 _LAUNCH = ("Pipeline", "Launch")
 
 
-@dataclass(frozen=True)
-class Attendance:
+class Attendance(Struct, frozen=True):
     """What is told of one operation."""
 
     workers: int | None

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
+from msgspec import Struct
+from msgspec.structs import replace
 
 from advisor.basics.arrays import Floats, Mask
 from advisor.facts.data.getnext import cold_fetches
@@ -28,8 +29,7 @@ CUT_TIMES = 3
 """An interval and the two parts of it that the sending thread is busy: three times, each cut by less than that."""
 
 
-@dataclass(frozen=True)
-class BatchTimes:
+class BatchTimes(Struct, frozen=True):
     """Batches of one rank, microseconds. Means and medians are of the steady part: without the batches that filled the
     queue, and without the last ones, which only emptied it."""
 

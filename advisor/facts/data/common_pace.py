@@ -9,9 +9,9 @@ in the loop (no loader is seen there) waits as long after any mending, and bound
 from __future__ import annotations
 
 from collections.abc import Collection
-from dataclasses import dataclass
 
 import numpy as np
+from msgspec import Struct
 
 from advisor.basics.arrays import Floats, Mask
 from advisor.facts.base import Run, computed
@@ -26,8 +26,7 @@ OWN, OFTEN = limit("loaders", "own"), limit("loaders", "often")
 BY_CHANCE, EVEN = limit("loaders", "by_chance"), limit("loaders", "even")
 
 
-@dataclass(frozen=True)
-class CommonPace:
+class CommonPace(Struct, frozen=True):
     """The ranks behind the waits for data, two at least."""
 
     ranks: tuple[int, ...]

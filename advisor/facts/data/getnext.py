@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
+from msgspec import Struct
 
 from advisor.basics.arrays import Floats
 from advisor.basics.intervals import intersect, measure, union
@@ -26,8 +26,7 @@ SETTLED = int(limit("queueing", "drained"))
 _DEVICE_CORES = re.compile(r"(?i)ai_?core|vector|mix|ai_cpu_cube|cube")
 
 
-@dataclass(frozen=True)
-class GetNext:
+class GetNext(Struct, frozen=True):
     """GetNext of one rank: executions, their median time, and the part of all in which compute kernels ran beside it.
 
     The median: the first executions wait for the pipeline to start.

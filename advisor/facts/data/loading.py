@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
+
+from msgspec import Struct
+from msgspec.structs import replace
 
 from advisor.basics.units import show
 from advisor.facts.base import Reduction
@@ -34,8 +36,7 @@ MOST_THREADS = limit("clocks", "most_threads")
 """No operation has more of them at work at once."""
 
 
-@dataclass(frozen=True)
-class DataPipeline:
+class DataPipeline(Struct, frozen=True):
     """One rank's data loading. `step_us` is the mean interval between batches in the steady part (None where no batch
     was timed); other families use it as the step where the device recorded none."""
 

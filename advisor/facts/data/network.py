@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
 from typing import Any
+
+from msgspec import Struct
+from msgspec.structs import replace
 
 from advisor.facts.base import FactSet
 from advisor.facts.data.loading import DataPipeline
@@ -186,8 +188,7 @@ def _charge_source(stations: dict[int, Station], data: DataPipeline, excess_us: 
     )
 
 
-@dataclass(frozen=True)
-class Feeding:
+class Feeding(Struct, frozen=True):
     """How one rank is fed: its data pipeline with host and network, ready to be written as facts."""
 
     rank: int

@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 import numpy as np
+from msgspec import Struct
 
 from advisor.basics.arrays import Floats
 from advisor.facts.step.apart import pattern_of, split
@@ -16,8 +15,7 @@ RESOLVED_US = limit("pauses", "resolved_us")
 """The host writes whole milliseconds: a shorter pause may be nothing but rounding."""
 
 
-@dataclass(frozen=True)
-class Pauses:
+class Pauses(Struct, frozen=True):
     """The pauses of one rank's loop; microseconds."""
 
     count: int

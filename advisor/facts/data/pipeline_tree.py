@@ -8,8 +8,10 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass, replace
 from typing import Any
+
+from msgspec import Struct
+from msgspec.structs import replace
 
 from advisor.facts.data.attendance import PROCESS, attendance
 from advisor.knowledge.measuring import limit
@@ -26,8 +28,7 @@ ROOTS = ("DataQueue", "EpochCtrl")
 _NAME = re.compile(r"^(?P<type>\w+?)(?:Op)?\s*\(ID:\s*(?P<id>\d+)\)$")
 
 
-@dataclass(frozen=True)
-class Queue:
+class Queue(Struct, frozen=True):
     """What the samples of one queue say. Shares are of the samples, `used` is mean fill ÷ capacity."""
 
     used: float
@@ -46,8 +47,7 @@ class Queue:
         return self.capacity is not None or self.samples is None or not self.used
 
 
-@dataclass(frozen=True)
-class Operation:
+class Operation(Struct, frozen=True):
     """One operation. Work is the time its workers spent on rows, summed over workers, microseconds."""
 
     op_id: int

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
 
 import numpy as np
+from msgspec import Struct
 
 from advisor.facts.base import FactSet, Family, Reduction, Run, fact, kind
 from advisor.knowledge.measuring import limit
@@ -18,8 +18,7 @@ spacing over ten runs on a 2-core host: 19 to 38 ms, median 25."""
 CORE_US = 1e6
 
 
-@dataclass(frozen=True)
-class HostUse:
+class HostUse(Struct, frozen=True):
     """One rank's view of its host, means over the samples. Shares are of the whole machine, uses in cores."""
 
     cores: int | None
@@ -183,8 +182,7 @@ def _facts_of(subject: Subject, use: HostUse) -> Iterator[Fact]:
         yield from fact(f"host.{name}", subject, value, samples=use.samples)
 
 
-@dataclass(frozen=True)
-class StageTimes:
+class StageTimes(Struct, frozen=True):
     """Host time by module, event and stage of one rank: the largest first, (name, calls, total µs, longest µs)."""
 
     stages: tuple[tuple[str, int, float, float], ...]

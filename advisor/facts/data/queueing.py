@@ -9,7 +9,9 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, replace
+
+from msgspec import Struct
+from msgspec.structs import replace
 
 MOST_WORKERS = 10_000
 """More than any host has: a loop that takes no time at all is not known well enough to ask for workers."""
@@ -19,8 +21,7 @@ LOOP, PROCESSORS, GIL = "loop", "processors", "gil"
 """Names of limits that are no operation: the training step itself, the host's processors, the interpreter lock."""
 
 
-@dataclass(frozen=True)
-class Station:
+class Station(Struct, frozen=True):
     """One operation as a server. Times are per batch, microseconds."""
 
     name: str
@@ -48,8 +49,7 @@ def python_threads(stations: Mapping[int, Station]) -> int:
     return sum(station.servers for station in stations.values() if station.python)
 
 
-@dataclass(frozen=True)
-class Network:
+class Network(Struct, frozen=True):
     """One rank's pipeline and loop."""
 
     step_us: float
@@ -100,8 +100,7 @@ class Network:
         return replace(self, stations=stations)
 
 
-@dataclass(frozen=True)
-class Prospect:
+class Prospect(Struct, frozen=True):
     """What a change of one operation would bring."""
 
     workers: int
@@ -128,8 +127,7 @@ def with_workers(network: Network, op_id: int, workers: int, before: Network | N
     return _prospect(before or network, changed, workers)
 
 
-@dataclass(frozen=True)
-class Companion:
+class Companion(Struct, frozen=True):
     """Another operation that needs more workers as well."""
 
     name: str

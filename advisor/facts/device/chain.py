@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field, replace
 from typing import NamedTuple
 
 import numpy as np
+from msgspec import Struct, field
+from msgspec.structs import replace
 
 from advisor.basics.arrays import Floats, Ints, Mask
 from advisor.facts.device.forward import communicator
@@ -24,8 +25,7 @@ AWAITED_SHARE, AWAITED_MOST_US = limit("course", "awaited_share"), limit("course
 """And so was one that starts within this part of the collective's own time, up to so much: the host itself waited."""
 
 
-@dataclass(frozen=True)
-class Chain:
+class Chain(Struct, frozen=True):
     """One step as a list of events in order of start: computing segments and collectives, microseconds.
 
     A segment is kernels that run on end with nothing but `gap` between them. `after` is the collective (its place in
@@ -71,8 +71,7 @@ class _Event(NamedTuple):
     """The place of the collective whose end let it start, among the step's; −1 for none."""
 
 
-@dataclass(frozen=True)
-class _Step:
+class _Step(Struct, frozen=True):
     """The kernels of a step that compute, and its collectives, in order of start; microseconds from the origin."""
 
     begin: Floats

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Iterator
-from dataclasses import dataclass
 
 import numpy as np
+from msgspec import Struct
 
 from advisor.basics.arrays import Floats, Ints
 from advisor.basics.intervals import Intervals, covered_in, intersect, union
@@ -45,8 +45,7 @@ KINDS = (
 )  # fmt: skip
 
 
-@dataclass(frozen=True)
-class Copies:
+class Copies(Struct, frozen=True):
     """What copies take of one rank's idle time; arrays hold one value a step."""
 
     steps: tuple[str, ...]
@@ -67,8 +66,7 @@ _OF_STEP = "step.time", "timeline.idle"
 COPIES = Reduction("copies", Copies)
 
 
-@dataclass(frozen=True)
-class _Device:
+class _Device(Struct, frozen=True):
     """What a rank's device did in its steps, each from `first` to `last`, nanoseconds."""
 
     steps: tuple[str, ...]

@@ -6,10 +6,10 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Container, Iterator, Sequence
-from dataclasses import dataclass, field
 from typing import NamedTuple, TypeVar
 
 import numpy as np
+from msgspec import Struct, field
 
 from advisor.basics.arrays import Floats, Ints, Mask
 from advisor.basics.intervals import Intervals, complement, measure, subtract, union
@@ -37,8 +37,7 @@ def is_data_fetch(signature: Signature) -> bool:
 _Key = TypeVar("_Key", str, tuple[str, str])
 
 
-@dataclass(frozen=True)
-class Course:
+class Course(Struct, frozen=True):
     """One rank, step by step."""
 
     steps: tuple[str, ...]

@@ -7,9 +7,9 @@ them, so that what needs these stays untold.
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import replace
 
 import numpy as np
+from msgspec.structs import replace
 
 from advisor.basics.arrays import Ints
 from advisor.basics.intervals import measure

@@ -7,9 +7,9 @@ thousand late launches.
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
 
 import numpy as np
+from msgspec import Struct
 
 from advisor.basics.arrays import Floats, Ints
 from advisor.basics.numbering import numbered
@@ -49,8 +49,7 @@ KINDS = (
 )  # fmt: skip
 
 
-@dataclass(frozen=True)
-class Places:
+class Places(Struct, frozen=True):
     """One rank's idle stretches, microseconds."""
 
     idle_us: float

@@ -7,9 +7,10 @@ else ran; that is what "alone" means everywhere here.
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass, replace
 
 import numpy as np
+from msgspec import Struct
+from msgspec.structs import replace
 
 from advisor.basics.arrays import Floats, Ints, Mask
 from advisor.basics.intervals import EMPTY, Intervals, complement, longest_gaps, union
@@ -81,8 +82,7 @@ def sums(index: Ints, values: Floats | None, size: int) -> Floats:
     return np.bincount(index, values, size).astype(np.float64)
 
 
-@dataclass(frozen=True)
-class Timeline:
+class Timeline(Struct, frozen=True):
     """One rank's kernels with what every family needs of them."""
 
     kernels: Kernels
@@ -217,8 +217,7 @@ def idle_stretches(running: Intervals, first: Ints, last: Ints) -> tuple[Ints, I
     return start[inside], end[inside], window[inside]
 
 
-@dataclass(frozen=True)
-class Sweep:
+class Sweep(Struct, frozen=True):
     """Between two consecutive starts or ends: how long, how many kernels run, and which one if it is alone."""
 
     length: Ints

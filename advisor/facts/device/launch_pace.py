@@ -8,9 +8,9 @@ was. Starts and durations of kernels alone tell the two apart: no timeline of th
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
 
 import numpy as np
+from msgspec import Struct
 
 from advisor.basics.arrays import Floats
 from advisor.facts.base import FactSet, Family, Reduction, Run, fact, kind
@@ -44,8 +44,7 @@ KINDS = (
 )  # fmt: skip
 
 
-@dataclass(frozen=True)
-class Pace:
+class Pace(Struct, frozen=True):
     """One rank's kernels that begin behind idle time; arrays hold one number a step."""
 
     interval_us: float

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 import numpy as np
+from msgspec import Struct
 
 from advisor.basics.units import show
 from advisor.facts.base import FactSet, Family, Reduction, Run, fact, kind
@@ -76,8 +76,7 @@ _PREFERRED = ("PTA+GE", "MindSpore+GE", "PTA", "MindSpore", "WORKSPACE", "GE")
 _PROCESS = ("APP",)
 
 
-@dataclass(frozen=True)
-class Memory:
+class Memory(Struct, frozen=True):
     """One rank's device memory, bytes."""
 
     component: str

@@ -9,9 +9,10 @@ takes from kernel to kernel however early they are launched, and no host is late
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, replace
 
 import numpy as np
+from msgspec import Struct
+from msgspec.structs import replace
 
 from advisor.basics.arrays import Floats, Ints, Mask
 from advisor.basics.intervals import Intervals, covered, union
@@ -157,8 +158,7 @@ KINDS = (
 )
 
 
-@dataclass(frozen=True)
-class Launches:
+class Launches(Struct, frozen=True):
     """One rank's launches; arrays hold one value a step."""
 
     steps: tuple[str, ...]

@@ -4,8 +4,10 @@ when."""
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
+
+from msgspec import Struct
+from msgspec.structs import replace
 
 from advisor.facts.base import FactSet, Family, Reduction, Run, fact, kind
 from advisor.facts.recording.limits import section
@@ -43,16 +45,14 @@ KINDS = (
 )  # fmt: skip
 
 
-@dataclass(frozen=True)
-class _Operator:
+class _Operator(Struct, frozen=True):
     us: float
     count: int
     name: str
     shapes: str = ""
 
 
-@dataclass(frozen=True)
-class HostOperators:
+class HostOperators(Struct, frozen=True):
     """Operators of the framework over the profile, the one in which the host is longest first."""
 
     operators: tuple[_Operator, ...]

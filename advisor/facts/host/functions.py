@@ -5,9 +5,9 @@ from __future__ import annotations
 import re
 from collections import defaultdict
 from collections.abc import Collection, Iterator, Mapping
-from dataclasses import dataclass
 
 import numpy as np
+from msgspec import Struct
 
 from advisor.basics.arrays import Floats, Ints
 from advisor.basics.intervals import EMPTY, Intervals, complement, covered_in, intersect, subtract, union
@@ -89,8 +89,7 @@ KINDS = (
 )
 
 
-@dataclass(frozen=True)
-class Function:
+class Function(Struct, frozen=True):
     """What one rank's device idles in a function of the host, in long stretches; microseconds."""
 
     name: str

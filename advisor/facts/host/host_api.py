@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 import numpy as np
+from msgspec import Struct
+from msgspec.structs import replace
 
 from advisor.basics.arrays import Ints
 from advisor.facts.base import FactSet, Family, Reduction, Run, fact, kind
@@ -121,8 +122,7 @@ Calls = tuple[float, float, str]
 """Microseconds, calls, costliest interface."""
 
 
-@dataclass(frozen=True)
-class HostTime:
+class HostTime(Struct, frozen=True):
     """Host time by purpose over the profile: purpose -> (microseconds, calls, costliest interface)."""
 
     by: dict[str, Calls]

@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
-
 import numpy as np
+from msgspec import Struct, field
 
 from advisor.basics.arrays import Floats, Ints, Mask
 from advisor.basics.intervals import Intervals, union
@@ -26,8 +25,7 @@ _ROUNDING_NS = 1000
 """Links and tasks tell one start with their own rounding."""
 
 
-@dataclass(frozen=True)
-class Linked:
+class Linked(Struct, frozen=True):
     """The computing kernels with a link to their launch, and the steps they are in; nanoseconds."""
 
     launched: Ints
@@ -50,8 +48,7 @@ class Linked:
     """Whether collectives run on the device as well."""
 
 
-@dataclass(frozen=True)
-class Turns:
+class Turns(Struct, frozen=True):
     """Of each kernel: idle microseconds before it, whether it lay in the device's queue, and whether it came late."""
 
     gap_us: Floats
@@ -61,8 +58,7 @@ class Turns:
     """What the device takes from one queued kernel to the next."""
 
 
-@dataclass(frozen=True)
-class Awaited:
+class Awaited(Struct, frozen=True):
     """The work that anything waits for; all other work could be done sooner, and the next launch would come no sooner
     for it."""
 

@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 import numpy as np
+from msgspec import Struct
 
 from advisor.basics.arrays import Floats, Ints
 from advisor.basics.intervals import covered_in, union
@@ -15,8 +14,7 @@ from advisor.facts.recording.between import FRAMEWORKS
 from advisor.sources.streams.trace import Trace
 
 
-@dataclass(frozen=True)
-class LoaderWaits:
+class LoaderWaits(Struct, frozen=True):
     """One rank's waits for its loader, one value a step; microseconds."""
 
     us: Floats

@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 import numpy as np
+from msgspec import Struct
 
 from advisor.basics.arrays import Floats, Ints
 from advisor.basics.intervals import Intervals, covered_in, union
@@ -12,8 +11,7 @@ from advisor.facts.device.kernel_time import Timeline, sums
 from advisor.sources.streams.trace import Trace
 
 
-@dataclass(frozen=True)
-class MemoryCalls:
+class MemoryCalls(Struct, frozen=True):
     """One rank's calls by step."""
 
     asking: tuple[str, ...]

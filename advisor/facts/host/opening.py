@@ -9,9 +9,9 @@ batch nothing runs.
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
 
 import numpy as np
+from msgspec import Struct
 
 from advisor.basics.intervals import covered_in, union
 from advisor.facts.base import FactSet, Family, Reduction, Run, fact, kind
@@ -22,8 +22,7 @@ from advisor.sources.base import Rank
 from advisor.sources.streams.rank_trace import load_trace, trace_source
 
 
-@dataclass(frozen=True)
-class Opening:
+class Opening(Struct, frozen=True):
     """How long one rank's only step waits for its batch before the first kernel, microseconds."""
 
     us: float

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
 
 import numpy as np
+from msgspec import Struct
 
 from advisor.facts.base import FactSet, Family, Reduction, Run, computed, fact, kind
 from advisor.facts.cluster.peers import others_median
@@ -29,8 +29,7 @@ PIPELINE = re.compile(r"(Dataset|Pipeline|IteratorConsumer)\b.*::GetNext", re.IG
 """The same of MindSpore's pipelines, whose operations fill the queues between them."""
 
 
-@dataclass(frozen=True)
-class Calls:
+class Calls(Struct, frozen=True):
     """Mean duration of the calls of each (process, name) on one rank's host, and of the loop's call for a batch, if it
     was recorded; microseconds."""
 

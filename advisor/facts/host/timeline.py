@@ -5,9 +5,10 @@ from __future__ import annotations
 
 from collections import Counter, defaultdict
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, field, replace
 
 import numpy as np
+from msgspec import Struct, field
+from msgspec.structs import replace
 
 from advisor.basics.arrays import Floats, Ints, Mask
 from advisor.basics.intervals import union
@@ -224,8 +225,7 @@ KINDS = (
 )
 
 
-@dataclass(frozen=True)
-class Gap:
+class Gap(Struct, frozen=True):
     """An idle stretch."""
 
     step: str
@@ -243,8 +243,7 @@ class Gap:
     """Whether it may be waiting for requests, should these be served."""
 
 
-@dataclass(frozen=True)
-class Idle:
+class Idle(Struct, frozen=True):
     """One rank's idle time; arrays hold one value a step."""
 
     steps: tuple[str, ...]

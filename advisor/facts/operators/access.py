@@ -6,10 +6,10 @@ An operator lasts as long as its slowest block, and its blocks begin after its l
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 import numpy as np
+from msgspec import Struct
 
 from advisor.facts.base import FactSet, Family, Reduction, Run, fact, kind
 from advisor.facts.recording.counts import types_of_signatures
@@ -54,8 +54,7 @@ KINDS = (
 )  # fmt: skip
 
 
-@dataclass
-class _Access:
+class _Access(Struct):
     duration_us: float = 0.0
     bytes: float = 0.0
     moved_us: float = 0.0
@@ -74,8 +73,7 @@ class _Access:
     fetched_us: float = 0.0
 
 
-@dataclass(frozen=True)
-class Accesses:
+class Accesses(Struct, frozen=True):
     types: dict[str, _Access]
     clock: tuple[float, float, float] | None
     """Lowest clock of the launches, the highest of all clocks and ratings, and the mean clock, MHz."""

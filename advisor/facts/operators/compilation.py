@@ -6,9 +6,9 @@ from __future__ import annotations
 import re
 from collections import defaultdict
 from collections.abc import Iterator
-from dataclasses import dataclass
 
 import numpy as np
+from msgspec import Struct
 
 from advisor.basics.intervals import measure as length_of
 from advisor.basics.intervals import union
@@ -105,8 +105,7 @@ KINDS = (
 )
 
 
-@dataclass(frozen=True)
-class Compilations:
+class Compilations(Struct, frozen=True):
     """One rank's compile events by step; -1 step index: before the first one."""
 
     by_step: dict[str, tuple[float, int]]
@@ -232,8 +231,7 @@ def _owner(idle: Idle, step: str) -> tuple[str, float]:
     return max((each for each in told if each[1] > 0), key=lambda each: each[1], default=("", 0.0))
 
 
-@dataclass(frozen=True)
-class Changing:
+class Changing(Struct, frozen=True):
     """Operators with several shapes on one rank: name -> (shapes, slowest ÷ fastest mean, microseconds per step)."""
 
     operators: dict[str, tuple[int, float, float]]

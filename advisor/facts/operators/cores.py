@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
+from msgspec import Struct
 
 from advisor.basics.arrays import Ints
 from advisor.basics.numbering import distinct, largest, numbered
@@ -101,8 +101,7 @@ _VECTOR = ("AI_VECTOR_CORE", "MIX_AIV")
 _FEWEST = ((_CUBE, limit("cores", "fewest_cube")), (_VECTOR, limit("cores", "fewest_vector")))
 
 
-@dataclass(frozen=True)
-class _Few:
+class _Few(Struct, frozen=True):
     """Kernels of one shape that leave cores unused: how much time they do, and the blocks of the longest."""
 
     idle_us: float
@@ -111,8 +110,7 @@ class _Few:
     cores: int
 
 
-@dataclass
-class _Use:
+class _Use(Struct):
     time_us: float = 0.0
     idle_us: float = 0.0
     few_us: float = 0.0
@@ -128,8 +126,7 @@ class _Use:
     """Σ time × vector cores for each cube core, over the kernels of `paired_us` that use both."""
 
 
-@dataclass(frozen=True)
-class CoreUse:
+class CoreUse(Struct, frozen=True):
     types: dict[str, _Use]
     steps: int
     sources: tuple[Source, ...]

@@ -8,9 +8,10 @@ is left of `Computing`.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
 
 import numpy as np
+from msgspec import Struct
+from msgspec.structs import replace
 
 from advisor.basics.arrays import Floats
 from advisor.basics.units import show
@@ -21,8 +22,7 @@ from advisor.facts.step.steps import steady
 from advisor.facts.step.times import StepTimes
 
 
-@dataclass(frozen=True)
-class Scale:
+class Scale(Struct, frozen=True):
     """Which of a rank's steps count, and how many they are."""
 
     chosen: Floats

@@ -6,9 +6,10 @@ repeating tensors; and what the host waits for to know how large it is."""
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass, field, replace
 
 import numpy as np
+from msgspec import Struct, field
+from msgspec.structs import replace
 
 from advisor.basics.arrays import Floats
 from advisor.facts.operators.kinds import (
@@ -62,8 +63,7 @@ def is_counted(kind: str) -> bool:
     return bool(activation(kind)) or any(of(kind) for of in _COUNTED)
 
 
-@dataclass(frozen=True)
-class Pieces:
+class Pieces(Struct, frozen=True):
     """The chains of one rank: one value a step, and the types of one chain in their order."""
 
     count: Floats

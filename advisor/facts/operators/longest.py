@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Sequence
-from dataclasses import dataclass
 
 import numpy as np
+from msgspec import Struct
 
 from advisor.basics.arrays import Ints, Mask
 from advisor.basics.numbering import largest
@@ -15,8 +15,7 @@ from advisor.facts.recording.counts import UNTYPED
 from advisor.sources.streams.kernels import operator_name
 
 
-@dataclass(frozen=True)
-class LongCall:
+class LongCall(Struct, frozen=True):
     """One call: microseconds, its operator, its step, its start (nanoseconds; below zero where unknown)."""
 
     us: float

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from dataclasses import dataclass, replace
 
 import numpy as np
+from msgspec import Struct
+from msgspec.structs import replace
 
 from advisor.basics.arrays import Floats, Ints, Mask
 from advisor.basics.numbering import beginnings, distinct, in_groups, numbered
@@ -34,8 +35,7 @@ MODE_STEPS, MODE_CALLS = limit("kernels", "mode_steps"), limit("kernels", "mode_
 """Parts of the steps and of the calls beyond which long calls are a second mode of their kind."""
 
 
-@dataclass(frozen=True)
-class Outlier:
+class Outlier(Struct, frozen=True):
     """A call far above other calls of the same operator type, shapes and data types."""
 
     operator: str
@@ -50,8 +50,7 @@ class Outlier:
     communication: bool = False
 
 
-@dataclass(frozen=True)
-class SmallRuns:
+class SmallRuns(Struct, frozen=True):
     """Runs of small vector kernels, per step arrays."""
 
     kernels: Floats

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field, replace
 
 import numpy as np
+from msgspec import Struct, field
+from msgspec.structs import replace
 
 from advisor.basics.arrays import Floats, Ints, Mask
 from advisor.facts.base import Reduction
@@ -56,8 +57,7 @@ from advisor.sources.base import Rank
 from advisor.sources.streams.kernels import Kernels
 
 
-@dataclass(frozen=True)
-class OperatorRow:
+class OperatorRow(Struct, frozen=True):
     """One operator (by name) on one rank, over the profile."""
 
     operator: str
@@ -68,8 +68,7 @@ class OperatorRow:
     """The same of each step; empty where only the sum is told."""
 
 
-@dataclass(frozen=True)
-class Operators:
+class Operators(Struct, frozen=True):
     """What one rank's kernels say about operators."""
 
     steps: tuple[str, ...]
@@ -124,8 +123,7 @@ class Operators:
 OPERATORS = Reduction("operators", Operators)
 
 
-@dataclass(frozen=True)
-class _ByType:
+class _ByType(Struct, frozen=True):
     """The kernels of a timeline, each with its type."""
 
     timeline: Timeline

@@ -8,9 +8,10 @@ from __future__ import annotations
 
 import re
 from collections import defaultdict
-from dataclasses import dataclass, replace
 
 import numpy as np
+from msgspec import Struct
+from msgspec.structs import replace
 
 from advisor.basics.arrays import Floats, Mask
 from advisor.facts.device.kernel_time import Timeline, sums
@@ -38,8 +39,7 @@ _ELEMENTWISE = re.compile(
 )
 
 
-@dataclass(frozen=True)
-class SmallUpdates:
+class SmallUpdates(Struct, frozen=True):
     """Update kernels that spend their time on starting and stopping, whatever they move; one value a step."""
 
     kernels: Floats
@@ -48,8 +48,7 @@ class SmallUpdates:
     """What their bytes need at the card's memory bandwidth."""
 
 
-@dataclass(frozen=True)
-class Updates:
+class Updates(Struct, frozen=True):
     """Which kernels update weights, and how many separate ones there are for each weight; 0 where they have names of
     their own."""
 

@@ -8,10 +8,10 @@ long before the iteration begins, or while it runs, nothing says whose the time 
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
+from msgspec import Struct
 
 from advisor.basics.arrays import Ints
 from advisor.basics.intervals import covered_in, union
@@ -34,8 +34,7 @@ KINDS = (
 )  # fmt: skip
 
 
-@dataclass(frozen=True)
-class Between:
+class Between(Struct, frozen=True):
     """Microseconds in the middle; `awaited` says that iterations begin when their data come, `apart` that each is timed
     on its own; `count` is the number of pairs of iterations."""
 

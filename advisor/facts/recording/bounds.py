@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from fnmatch import fnmatchcase
 from functools import cache
 from typing import Any
+
+from msgspec import Struct
 
 from advisor.basics.resources import document
 from advisor.basics.units import show
@@ -13,8 +14,7 @@ from advisor.facts.base import FactKind
 from advisor.model import Fact
 
 
-@dataclass(frozen=True)
-class Bounds:
+class Bounds(Struct, frozen=True):
     """Least and most that a fact of this kind can be; None where there is no bound."""
 
     least: float | None

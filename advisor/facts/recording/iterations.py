@@ -6,10 +6,10 @@ one after the other each is a loop of its own, and the one that takes most time 
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
+from msgspec import Struct
 
 from advisor.basics.arrays import Ints
 from advisor.facts.recording.steady import find_repetition
@@ -17,8 +17,7 @@ from advisor.sources.base import Rank
 from advisor.sources.streams.rank_trace import load_trace
 
 
-@dataclass(frozen=True)
-class Graph:
+class Graph(Struct, frozen=True):
     """A graph whose executions are no part of the judged steps."""
 
     name: str
@@ -26,8 +25,7 @@ class Graph:
     mean_us: float
 
 
-@dataclass(frozen=True)
-class Iterations:
+class Iterations(Struct, frozen=True):
     """The judged executions in order of start, nanoseconds, and the graphs that ran beside them. Each lasts until the
     next one starts, unless another graph ran before that."""
 

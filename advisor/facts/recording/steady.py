@@ -7,9 +7,8 @@ a pause that never comes again. Whether that is one thing done again and again s
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 import numpy as np
+from msgspec import Struct
 
 from advisor.basics.arrays import Floats, Ints, Mask
 from advisor.facts.recording.limits import section
@@ -18,8 +17,7 @@ _MOST_ALIKE = 12
 """Launches of one kernel in a sequence by which its length is looked for."""
 
 
-@dataclass(frozen=True)
-class Repetition:
+class Repetition(Struct, frozen=True):
     """Kernels first … last − 1 are the same sequence of `length` kernels again and again."""
 
     first: int
@@ -31,8 +29,7 @@ class Repetition:
         return (self.last - self.first) // self.length
 
 
-@dataclass(frozen=True)
-class Steady:
+class Steady(Struct, frozen=True):
     """The kernels first … last − 1, in order of start, that are judged; `idle_told` is false where gaps before first
     launches lie among them, so that idle time shows nothing."""
 

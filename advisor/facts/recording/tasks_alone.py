@@ -5,9 +5,8 @@ The device's tasks in it are kernels like those of a table: what is set-up and w
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 import numpy as np
+from msgspec import Struct
 
 from advisor.basics.arrays import Ints
 from advisor.facts.recording.steady import Steady, find_steady
@@ -16,8 +15,7 @@ from advisor.sources.streams.kernels import operator_name
 from advisor.sources.streams.rank_trace import device_tasks, load_trace
 
 
-@dataclass(frozen=True)
-class TasksAlone:
+class TasksAlone(Struct, frozen=True):
     """The tasks that are judged, in order of start, nanoseconds; `kind` are indices into `kinds`."""
 
     steady: Steady

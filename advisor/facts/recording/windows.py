@@ -8,11 +8,11 @@ belong to no step. Where nothing marks steps, one window holds what is not set-u
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from functools import cache
 from itertools import pairwise
 
 import numpy as np
+from msgspec import Struct
 
 from advisor.basics.arrays import Floats, Ints, Mask
 from advisor.basics.units import whole
@@ -36,8 +36,7 @@ NAMELESS = ("0", "")
 """How writers call the one row of a recording without steps."""
 
 
-@dataclass(frozen=True)
-class Windows:
+class Windows(Struct, frozen=True):
     """Device-side steps: step i lasts from its first kernel to the next one's first kernel; the last one, and one that
     is followed by what belongs to no step or by no neighbour, to its own last kernel's end. Times in nanoseconds; `of`
     is the step of each kernel."""
@@ -48,8 +47,7 @@ class Windows:
     of: Ints
 
 
-@dataclass(frozen=True)
-class Placed:
+class Placed(Struct, frozen=True):
     """Kernels in their windows. `inside` says which of all kernels these are, `marks` what told the steps (kernels,
     trace, iterations, or nothing), `steady` what was found where nothing did."""
 
@@ -274,8 +272,7 @@ _COURSES = ("steps", "step_phases", "cluster_phases", "iterations", "kernels", "
 """Tables that tell how a rank's time passes better than its collectives alone."""
 
 
-@dataclass(frozen=True)
-class MeetingSteps:
+class MeetingSteps(Struct, frozen=True):
     """Each step lasts from its first collective to the next step's; the last one is followed by nothing."""
 
     names: tuple[str, ...]

@@ -9,9 +9,9 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Mapping
-from dataclasses import dataclass
 
 import numpy as np
+from msgspec import Struct
 
 from advisor.facts.base import Run, computed
 from advisor.facts.device.course import COURSE
@@ -24,8 +24,7 @@ _MEASURED = ("computing", "fp_bp", "exposed", "idle", "start_gap", "interval")
 """Phases that tell where a step's time goes."""
 
 
-@dataclass(frozen=True)
-class Alike:
+class Alike(Struct, frozen=True):
     """Steps by rank, and the ranks at hand that are not among them."""
 
     times: dict[int, StepTimes]

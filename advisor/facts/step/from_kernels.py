@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
 from itertools import pairwise
 
 import numpy as np
+from msgspec import Struct
 
 from advisor.basics.arrays import Ints
 from advisor.basics.intervals import Intervals, clip, measure, subtract, union
@@ -31,8 +31,7 @@ KINDS = (
 )  # fmt: skip
 
 
-@dataclass(frozen=True)
-class KernelStep:
+class KernelStep(Struct, frozen=True):
     """One step on the device. `computing` and `communication` are unions, `exposed` is communication while nothing
     computes, `idle` is neither; computing + exposed + idle = end − start."""
 
@@ -46,8 +45,7 @@ class KernelStep:
     kernels: int = 0
 
 
-@dataclass(frozen=True)
-class KernelSteps:
+class KernelSteps(Struct, frozen=True):
     """All steps of one rank."""
 
     steps: tuple[KernelStep, ...]

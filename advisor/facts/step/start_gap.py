@@ -17,9 +17,9 @@ steps one as long as the other, or a timeline tells the wait (host/opening.py).
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import replace
 
 import numpy as np
+from msgspec.structs import replace
 
 from advisor.basics.arrays import Floats, Mask
 from advisor.facts.device.course import Course

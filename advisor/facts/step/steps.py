@@ -5,10 +5,11 @@ What is left out is left out here, once, for all: other families take `steady(ru
 
 from __future__ import annotations
 
+import dataclasses
 from collections.abc import Mapping
-from dataclasses import replace
 
 import numpy as np
+from msgspec.structs import replace
 
 from advisor.facts.base import Run, computed
 from advisor.facts.data.getnext import GET_NEXT
@@ -145,7 +146,8 @@ def _named(one: StepTimes, course: Course | None) -> StepTimes:
     """Steps that their table only numbers, with the names that the kernels tell of as many steps."""
     if course is None or len(course.steps) != len(one.steps) or not all(s.startswith(NUMBERED) for s in one.steps):
         return one
-    return replace(one, steps=course.steps, sources=tuple(replace(s, steps=course.steps) for s in one.sources))
+    sources = tuple(dataclasses.replace(source, steps=course.steps) for source in one.sources)
+    return replace(one, steps=course.steps, sources=sources)
 
 
 def _told_apart(run: Run, times: dict[int, StepTimes]) -> dict[int, StepTimes]:

@@ -4,9 +4,9 @@ the end of backward alone."""
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass
 
 import numpy as np
+from msgspec import Struct
 
 from advisor.basics.arrays import Floats
 from advisor.basics.intervals import clip, measure, union
@@ -16,8 +16,7 @@ _BETWEEN_STAGES = re.compile(r"(?i)^(?:receive|send)")
 """They hand activations on and wait for other stages, which is a pipeline's bubble rather than exposed exchange."""
 
 
-@dataclass(frozen=True)
-class Collectives:
+class Collectives(Struct, frozen=True):
     """Communication of each step, microseconds; NaN where a step does not tell."""
 
     exposed: Floats

@@ -3,18 +3,18 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import dataclass, replace
 from functools import cached_property
 
 import numpy as np
+from msgspec import Struct
+from msgspec.structs import replace
 
 from advisor.basics.arrays import Floats
 from advisor.facts.base import Reduction
 from advisor.model import Source
 
 
-@dataclass(frozen=True)
-class StepTimes:
+class StepTimes(Struct, frozen=True, dict=True):
     """One rank's steps, microseconds. Phases that the files do not tell are absent from `phases`.
 
     `computing + exposed + idle = time` where all three are known; `start_gap` is the part of `idle` before the first

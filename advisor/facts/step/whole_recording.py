@@ -6,9 +6,9 @@ MindSpore records the data pipeline only so, and what a step takes is what an en
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import replace
 
 import numpy as np
+from msgspec.structs import replace
 
 from advisor.facts.data.getnext import GetNext
 from advisor.facts.data.loading import DataPipeline

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
 from fnmatch import fnmatchcase
 from functools import cached_property
 from pathlib import Path
 from typing import Any
+
+from msgspec import Struct, field
+from msgspec.structs import replace
 
 from advisor.basics.errors import ConfigError, RuleError
 from advisor.basics.quantity import in_unit
@@ -23,8 +25,7 @@ from advisor.ruleset.rule import Ladder, Rule, fits_unit, frozen
 from advisor.yamlfiles.faults import LintError
 
 
-@dataclass(frozen=True)
-class RuleSet:
+class RuleSet(Struct, frozen=True, dict=True):
     """Rules sorted by id, the remedies they may name, and what could not be loaded."""
 
     rules: tuple[Rule, ...] = ()

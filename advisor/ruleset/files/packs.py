@@ -12,9 +12,11 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from contextlib import suppress
-from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
+
+from msgspec import Struct, field
+from msgspec.structs import replace
 
 from advisor.basics.errors import RuleError
 from advisor.basics.resources import resource
@@ -25,8 +27,7 @@ ENTRY_POINTS = "advisor.packs"
 """Group of entry points: each gives the folder of a pack (a path, or a package that holds it)."""
 
 
-@dataclass(frozen=True)
-class Pack:
+class Pack(Struct, frozen=True):
     name: str
     folder: Path
     description: str = ""

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
+
+from msgspec import Struct
 
 from advisor.ruleset.language.expression import Compare, Expr, Literal, Logic, Not, Param, text_of
 
 
-@dataclass(frozen=True)
-class Leaf:
+class Leaf(Struct, frozen=True):
     """An expression that is true, false or unknown."""
 
     expr: Expr
@@ -20,23 +20,19 @@ class Leaf:
         return text_of(self.expr)
 
 
-@dataclass(frozen=True)
-class All:
+class All(Struct, frozen=True):
     items: tuple[Condition, ...]
 
 
-@dataclass(frozen=True)
-class AnyOf:
+class AnyOf(Struct, frozen=True):
     items: tuple[Condition, ...]
 
 
-@dataclass(frozen=True)
-class Negation:
+class Negation(Struct, frozen=True):
     item: Condition
 
 
-@dataclass(frozen=True)
-class CountOf:
+class CountOf(Struct, frozen=True):
     """How many subjects of a kind meet `where`, compared with `limit`."""
 
     kind: str
@@ -50,8 +46,7 @@ class CountOf:
         return f"count of {self.kind} {self.op} {text_of(self.limit)}"
 
 
-@dataclass(frozen=True)
-class FindingIs:
+class FindingIs(Struct, frozen=True):
     """One of these verdicts has been reached (or, `absent`, none of them). `on` is same, any or overlapping."""
 
     verdicts: tuple[str, ...]

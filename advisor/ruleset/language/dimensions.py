@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+
+from msgspec import Struct, field
 
 from advisor.basics.suggest import suggest
 from advisor.facts.base import FactKind
@@ -35,8 +36,7 @@ _FACTORS = (PLAIN, "ratio", "count")
 """Units that scale a quantity without changing what it is."""
 
 
-@dataclass(frozen=True)
-class Dimensions:
+class Dimensions(Struct, frozen=True):
     """What an expression may mention: the rule's kind, parameters and `let` names with
     their units."""
 

@@ -10,8 +10,9 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
-from dataclasses import dataclass
 from functools import lru_cache
+
+from msgspec import Struct
 
 from advisor.basics.errors import RuleError
 from advisor.basics.suggest import suggest
@@ -44,72 +45,61 @@ class ExpressionError(RuleError):
     """An expression that cannot be read or whose units do not fit."""
 
 
-@dataclass(frozen=True)
-class Literal:
+class Literal(Struct, frozen=True):
     value: float | str | bool | None
 
 
-@dataclass(frozen=True)
-class Param:
+class Param(Struct, frozen=True):
     name: str
 
 
-@dataclass(frozen=True)
-class Name:
+class Name(Struct, frozen=True):
     """A name bound by `let`."""
 
     name: str
 
 
-@dataclass(frozen=True)
-class FactRef:
+class FactRef(Struct, frozen=True):
     """A fact; `alias` is "", or a kind of subject."""
 
     fact: str
     alias: str = ""
 
 
-@dataclass(frozen=True)
-class Negative:
+class Negative(Struct, frozen=True):
     operand: Expr
 
 
-@dataclass(frozen=True)
-class Arithmetic:
+class Arithmetic(Struct, frozen=True):
     op: str
     left: Expr
     right: Expr
 
 
-@dataclass(frozen=True)
-class Compare:
+class Compare(Struct, frozen=True):
     """`operands[0] ops[0] operands[1] ops[1] ...`; ops are < <= > >= == != in "not in"."""
 
     operands: tuple[Expr, ...]
     ops: tuple[str, ...]
 
 
-@dataclass(frozen=True)
-class Logic:
+class Logic(Struct, frozen=True):
     """`op` is "and" or "or"."""
 
     op: str
     items: tuple[Expr, ...]
 
 
-@dataclass(frozen=True)
-class Not:
+class Not(Struct, frozen=True):
     operand: Expr
 
 
-@dataclass(frozen=True)
-class Call:
+class Call(Struct, frozen=True):
     function: str
     arguments: tuple[Expr, ...]
 
 
-@dataclass(frozen=True)
-class Items:
+class Items(Struct, frozen=True):
     items: tuple[Expr, ...]
 
 
@@ -126,8 +116,7 @@ _TOKEN = re.compile(
 _COMPARISONS = ("<", "<=", ">", ">=", "==", "!=")
 
 
-@dataclass(frozen=True)
-class _Token:
+class _Token(Struct, frozen=True):
     kind: str
     text: str
     column: int

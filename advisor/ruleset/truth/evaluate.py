@@ -6,8 +6,9 @@ Unknown spreads: what is computed from it is unknown, `and` with false is false,
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
 from typing import Any
+
+from msgspec import Struct
 
 from advisor.facts.base import FactKind, FactSet
 from advisor.model import COLLECTION, RUN, Fact, Subject, Value
@@ -36,8 +37,7 @@ from advisor.ruleset.truth.board import Board, Reached
 from advisor.ruleset.truth.population import overlap, population_of
 
 
-@dataclass(frozen=True)
-class Readiness:
+class Readiness(Struct, frozen=True):
     """Whether a rule can be judged for a subject: "ready", "not_applicable" or "no_data", and the facts missing."""
 
     state: str

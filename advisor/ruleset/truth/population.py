@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from typing import Any
 from weakref import WeakKeyDictionary
+
+from msgspec import Struct
 
 from advisor.facts.base import FactKind, FactSet
 from advisor.model import COLLECTION, RUN, Subject
@@ -31,8 +32,7 @@ class Table:
         return self._statistics[name]
 
 
-@dataclass(frozen=True)
-class Column:
+class Column(Struct, frozen=True):
     """One fact as expressions see it, by subject; `single` is the subject it stands for in rules of another kind."""
 
     values: Mapping[Subject, Any]

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Any
+
+from msgspec import Struct
 
 from advisor.basics.units import EXACT, show
 from advisor.model import Evidence, Subject
@@ -31,8 +33,7 @@ MAX_COUNTED = 8
 """Subjects of a `count` that are shown as evidence."""
 
 
-@dataclass(frozen=True)
-class Clause:
+class Clause(Struct, frozen=True):
     """One comparison of a rule as it was judged. `part` is applies, needs, when, doubt or severity."""
 
     part: str

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import sqlite3
-from dataclasses import dataclass
 from itertools import chain
 from pathlib import Path
 from typing import Any
 
 import numpy as np
+from msgspec import Struct
 
 from advisor.basics.arrays import Floats, Ints
 from advisor.basics.numbering import numbered
@@ -19,8 +19,7 @@ from advisor.tables import TABLES
 _ROWS = 100_000
 
 
-@dataclass(frozen=True)
-class _Values:
+class _Values(Struct, frozen=True):
     """The values of one counter by task: tasks sorted, each once."""
 
     tasks: Ints

@@ -14,7 +14,6 @@ from __future__ import annotations
 import os
 import sqlite3
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from enum import Enum
 from functools import reduce
 from pathlib import Path
@@ -23,6 +22,7 @@ from typing import Any
 
 import numpy as np
 import numpy.typing as npt
+from msgspec import Struct
 
 from advisor.basics.arrays import Ints
 
@@ -70,8 +70,7 @@ class Unfit(Exception):
     """The table is not one that may be read past SQLite."""
 
 
-@dataclass(frozen=True)
-class _Layout:
+class _Layout(Struct, frozen=True):
     """Where a table lies, and which place each of the wanted columns has in a record."""
 
     root: int

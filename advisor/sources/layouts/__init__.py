@@ -3,16 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
 from pathlib import Path
+
+from msgspec import Struct
 
 from advisor.sources.base import Rank
 from advisor.sources.folders import Judgement, Listing
 from advisor.sources.layouts import ascend, cluster_output, legacy, loose, msprof, opprof
 
 
-@dataclass(frozen=True)
-class Layout:
+class Layout(Struct, frozen=True):
     """How profiles of one kind are recognised."""
 
     judge: Callable[[Listing], Judgement]

@@ -19,11 +19,11 @@ import csv
 import json
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import msgspec
+from msgspec import Struct
 
 from advisor.basics.units import whole
 from advisor.sources.older.legacy_files import assemble, finite, read_sheet, texts
@@ -40,8 +40,7 @@ _LINK = re.compile(r"\s*([0-9]+)\s*-\s*([0-9]+)\s*")
 _P2P = re.compile(r"send|recv|receive", re.IGNORECASE)
 
 
-@dataclass(frozen=True)
-class Operation:
+class Operation(Struct, frozen=True):
     """One collective of one step as the file gives it: milliseconds."""
 
     step: str

@@ -14,9 +14,10 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence
-from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
+
+from msgspec import Struct
 
 from advisor.basics.units import WHOLE
 from advisor.sources.older.legacy_files import find, numbers, read_sheet, texts, to_numbers
@@ -36,8 +37,7 @@ _ENDS = ("_start_point", "_end_point")
 _STREAM = re.compile(r"^stream_(?P<stream>[^_]+)_(?P<index>[0-9]+)_(?P<name>.+)$")
 
 
-@dataclass(frozen=True)
-class StepSheet:
+class StepSheet(Struct, frozen=True):
     """The rows of one step trace that are steps (or its average row), still in ticks and text."""
 
     path: Path

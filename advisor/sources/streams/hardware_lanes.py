@@ -7,13 +7,13 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from functools import lru_cache
 from itertools import compress
 from operator import attrgetter
 from pathlib import Path
 
 import numpy as np
+from msgspec import Struct
 
 from advisor.basics.arrays import Ints, Mask
 from advisor.basics.intervals import union
@@ -97,8 +97,7 @@ def devices_in(path: Path) -> set[int]:
     return found
 
 
-@dataclass(frozen=True)
-class Tasks:
+class Tasks(Struct, frozen=True):
     """The device's tasks and collectives, nanoseconds; `name`, `core` and `stream` are indices into the lists of the
     same name in the plural, `talks` tells collectives."""
 

@@ -11,12 +11,13 @@ import csv
 import re
 import sqlite3
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import numpy.typing as npt
+from msgspec import Struct
+from msgspec.structs import replace
 
 from advisor.basics.arrays import Floats, Ints, Mask
 from advisor.knowledge.measuring import limit
@@ -61,8 +62,7 @@ RAN_AWAY = limit("core_times", "ran_away")
 _TELLS_CORES = limit("cores", "least_utilisation")
 
 
-@dataclass(frozen=True)
-class Signature:
+class Signature(Struct, frozen=True):
     """What a kernel was asked to do. Texts as in the file, without the quotes inside; empty where not told."""
 
     type: str
@@ -75,8 +75,7 @@ class Signature:
     output_dtypes: str
 
 
-@dataclass
-class Kernels:
+class Kernels(Struct):
     """All kernels of one rank, in order of start; those without a usable start come first with start -1.
 
     `start` and `end` are nanoseconds, `duration` microseconds; `signature`, `name`, `step` and `stream` are indices

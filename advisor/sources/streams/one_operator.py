@@ -10,9 +10,10 @@ import csv
 import math
 import re
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
+
+from msgspec import Struct
 
 from advisor.sources.folders import file_paths
 from advisor.sources.readers import reader
@@ -92,8 +93,7 @@ def main_files(paths: Sequence[Path]) -> list[Path]:
     return []
 
 
-@dataclass(frozen=True)
-class Launch:
+class Launch(Struct, frozen=True):
     """One launch of one operator: its time, and the rows of each of its files, slowest block first."""
 
     name: str

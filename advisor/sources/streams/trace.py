@@ -13,12 +13,12 @@ import operator
 import re
 from collections import defaultdict
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, field
 from functools import cache, lru_cache
 from pathlib import Path
 from typing import Any
 
 import numpy as np
+from msgspec import Struct, field
 
 from advisor.basics.arrays import Floats, Ints
 from advisor.basics.intervals import measure, union
@@ -65,8 +65,7 @@ _CALLS = frozenset(("torch_to_npu", "async_npu"))
 _STEP = re.compile(r"(?:^|::)ProfilerStep#([0-9]+)$")
 
 
-@dataclass
-class Activity:
+class Activity(Struct):
     """What was seen under one name in one process."""
 
     count: int = 0
@@ -74,8 +73,7 @@ class Activity:
     longest_us: float = 0.0
 
 
-@dataclass
-class Spans:
+class Spans(Struct):
     """Events with their times: `name` are indices into `names`."""
 
     start: Ints
@@ -93,8 +91,7 @@ class Spans:
         return self.start[calls][order], self.end[calls][order]
 
 
-@dataclass
-class Trace:
+class Trace(Struct):
     """What a rank's timeline says, apart from the kernels themselves. Times in nanoseconds."""
 
     steps: list[tuple[str, int, int]]

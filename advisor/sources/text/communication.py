@@ -9,7 +9,6 @@ from __future__ import annotations
 import math
 from collections import Counter
 from collections.abc import Collection, Mapping, Sequence
-from dataclasses import dataclass, field
 from itertools import chain, compress
 from operator import attrgetter
 from pathlib import Path
@@ -17,6 +16,7 @@ from typing import Any, TypeVar
 
 import msgspec
 import numpy as np
+from msgspec import Struct, field
 
 from advisor.basics.arrays import Floats, Ints
 from advisor.sources.coded import Coded
@@ -70,8 +70,7 @@ _COMMUNICATION = msgspec.json.Decoder(dict[str, dict[str, dict[str, Operation]]]
 _MATRIX = msgspec.json.Decoder(dict[str, dict[str, dict[str, dict[str, Link]]]])
 
 
-@dataclass
-class Listed:
+class Listed(Struct):
     """The operations of a file, one entry each."""
 
     steps: list[str] = field(default_factory=list)
@@ -91,8 +90,7 @@ class Listed:
         )  # fmt: skip
 
 
-@dataclass(frozen=True)
-class Transports:
+class Transports(Struct, frozen=True):
     """The transports that moved something, by the place of their operation; packets by the place of their transport."""
 
     place: Ints

@@ -11,9 +11,10 @@ import itertools
 import re
 from collections import Counter
 from collections.abc import Callable, Hashable, Iterator, Sequence
-from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
+
+from msgspec import Struct
 
 from advisor.sources.frames import ABSENT, LONGEST_STEP, build_frame, to_step, wanted_columns
 from advisor.sources.readers import reader
@@ -51,8 +52,7 @@ def split_heading(heading: str) -> tuple[str, str]:
     return (key[: unit.start()], unit.group(1)) if unit else (key, "")
 
 
-@dataclass(frozen=True)
-class Match:
+class Match(Struct, frozen=True):
     """A canonical column found in a file: where, under which heading, and file value × scale = canonical value."""
 
     position: int

@@ -7,9 +7,10 @@ same cells.
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
 from itertools import repeat
 from pathlib import Path
+
+from msgspec import Struct
 
 from advisor.sources.text.textfiles import require_file
 
@@ -19,8 +20,7 @@ _TOGETHER = 1 << 12
 """Rows that are cut into cells at once: those of all columns are there until the wanted ones are picked."""
 
 
-@dataclass(frozen=True)
-class Plain:
+class Plain(Struct, frozen=True):
     """The lines of such a file."""
 
     heading: list[str]

@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from pathlib import Path
 from types import MappingProxyType
+
+from msgspec import Struct
 
 from advisor.sources.folders import natural
 from advisor.sources.reference import TableRef
@@ -64,8 +66,7 @@ def tables_of_file(name: str, *, loose: bool = False) -> tuple[tuple[str, ...], 
     return None
 
 
-@dataclass(frozen=True)
-class Mark:
+class Mark(Struct, frozen=True):
     """What users put before or behind the name of a profiler's file, to keep the files of several ranks or runs apart:
     `rank3` of rank3_kernel_details.csv, `3` of communication_3.json."""
 

@@ -6,6 +6,7 @@ from types import SimpleNamespace
 import numpy as np
 import pytest
 from clusters import PIPELINE, SMALL, facts_of
+from msgspec import structs
 
 from advisor.facts.cluster.accounts import beyond_work
 from advisor.facts.cluster.lateness import extra_work, type_speeds
@@ -239,7 +240,7 @@ def test_extra_work_is_told_by_type_and_shape():
     """A rank whose matmuls are a quarter longer, and one call that only it makes."""
     peer = Course((), *([np.zeros(0)] * 5), np.zeros(0, int), {("MatMul", "4,4"): (10.0, 100.0)})
     speed = {("MatMul", "5,4"): (10.0, 125.0), ("TopK", "9"): (1.0, 30.0)}
-    more, where = extra_work(_run({0: peer, 1: replace(peer, speed=speed), 2: peer}), 1, [0, 1, 2])
+    more, where = extra_work(_run({0: peer, 1: structs.replace(peer, speed=speed), 2: peer}), 1, [0, 1, 2])
     assert more == pytest.approx(10 * 125 + 30 - 10 * 100)
     assert where == ("MatMul (5,4)", "TopK (9)")
 

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from types import SimpleNamespace
 
 import numpy as np
 import pytest
 from meeting import meeting
+from msgspec.structs import replace
 
 from advisor.facts.cluster.groups import _above_mean
 from advisor.facts.cluster.meetings import Model
@@ -53,12 +53,8 @@ def step() -> Model:
 def test_a_hot_expert_is_evened_out_where_its_work_lies(step, monkeypatch):
     """One factor for all segments would leave half of the extra work in the expert: the promise was half."""
     from advisor.facts.cluster import replay
-    from advisor.facts.collectives.parallelism import Partition
 
-    class Layout(Partition):
-        def __init__(self) -> None:
-            pass
-
+    class Layout:
         def peers(self) -> dict[int, list[int]]:
             return {0: [0, 1, 2, 3]}
 

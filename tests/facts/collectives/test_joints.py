@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import pickle
-from dataclasses import replace
 
 import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from msgspec.structs import replace
 
 from advisor.facts.collectives.exchanges import Exchanges
 from advisor.facts.collectives.joints import join

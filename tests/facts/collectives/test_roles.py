@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
-
 import numpy as np
 import pytest
+from msgspec.structs import replace
 
 from advisor.facts.collectives.exchanges import Exchanges
 from advisor.facts.collectives.parallelism import Partition

@@ -1,12 +1,12 @@
 """The pipeline's schedule, run from the stages' work, keeps its known bounds."""
 
-from dataclasses import replace
 from itertools import combinations, pairwise
 
 import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from msgspec.structs import replace
 
 from advisor.facts.collectives.schedule import _order, evened, guess_micro_batches, in_flight, pipeline_us
 from advisor.facts.device.chain import Chain

@@ -12,6 +12,7 @@ from types import SimpleNamespace
 import numpy as np
 import pandas as pd
 import pytest
+from msgspec import structs
 
 from advisor.config import load_config
 from advisor.exchange import report_from_json, report_to_json
@@ -293,7 +294,7 @@ def test_a_first_step_in_which_one_rank_was_last_is_no_contradiction() -> None:
     run = Run(Profile("", [Rank(r, Path(), {"steps": table}) for r in times]))
     _lengths(run, times)
     assert not any(rank.problems for rank in run.ranks)
-    _lengths(run, {**times, 2: replace(times[2], time=times[2].time * 4)})
+    _lengths(run, {**times, 2: structs.replace(times[2], time=times[2].time * 4)})
     assert any(rank.problems for rank in run.ranks)
 
 

@@ -1,10 +1,9 @@
 """The ends of a recording: what of them is no whole, usual step."""
 
-from dataclasses import replace
-
 import numpy as np
 from hypothesis import given
 from hypothesis import strategies as st
+from msgspec import structs
 from step_times import times
 
 from advisor.facts.device.course import Course
@@ -227,7 +226,7 @@ def test_a_first_step_that_the_collection_began_in_is_no_step(kernels: int, part
     where steps differ anyway, or where the first is as long as any, it stays."""
 
     def course(counts: list[int]) -> Course:
-        return replace(_course([100.0] * len(counts)), kernels=np.array(counts))
+        return structs.replace(_course([100.0] * len(counts)), kernels=np.array(counts))
 
     few, others = int(part * kernels), [kernels] * count
     rows = _rows([60.0] + [100.0] * count, [30.0] + [60.0] * count)
@@ -240,5 +239,5 @@ def test_a_first_step_that_the_collection_began_in_is_no_step(kernels: int, part
         assert without_cut_start(rows, course(counts)).steps == rows.steps
     long = _rows([100.0] * (count + 1), [30.0] + [60.0] * count)
     assert without_cut_start(long, course([few, *others])).steps == long.steps
-    missing = replace(course([few, *others]), complete=False)
+    missing = structs.replace(course([few, *others]), complete=False)
     assert without_cut_start(rows, missing).steps == without_cut_start(rows, None).steps == rows.steps

@@ -7,6 +7,7 @@ import pytest
 from clusters import SMALL, facts_of
 from hypothesis import given
 from hypothesis import strategies as st
+from msgspec import structs
 
 from advisor.facts.device.course import reduce_course
 from advisor.facts.step.from_kernels import reduce
@@ -195,7 +196,7 @@ def test_time_nobody_recorded_is_no_wait(tmp_path):
     course, alone = reduce_course(kernels), reduce(kernels)
     assert course is not None and alone is not None
     assert [step.idle_us for step in alone.steps] == pytest.approx([3, 0, 3, 0])
-    one = replace(rank(5, computing=100), steps=("1", "2", "11", "12"))
+    one = structs.replace(rank(5, computing=100), steps=("1", "2", "11", "12"))
     (found,) = settle({0: one}, {0: course}, {0: "pytorch"}).values()
     assert found.phases["start_gap"] == pytest.approx([3, 3, 3, 3])
 
@@ -210,7 +211,7 @@ def test_lone_step_stays_as_its_table_tells_it():
 
 def test_one_row_for_a_whole_recording_has_no_step_to_start():
     """Its Preparing is everything before the first kernel of the run."""
-    one = replace(rank(5e6, steps=1), steps=("0",))
+    one = structs.replace(rank(5e6, steps=1), steps=("0",))
     (found,) = settle({0: one}, {}, {0: "pytorch"}).values()
     assert found.time == pytest.approx([100])
 

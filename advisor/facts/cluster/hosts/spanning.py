@@ -9,7 +9,8 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterator
-from dataclasses import dataclass
+
+from msgspec import Struct
 
 from advisor.facts.base import FactSet, Family, Run, fact, kind
 from advisor.facts.collectives.allreduce import exposed_promptly, forward_passes, gradients
@@ -41,8 +42,7 @@ KINDS = (
 )  # fmt: skip
 
 
-@dataclass(frozen=True)
-class Placement:
+class Placement(Struct, frozen=True):
     """Where the groups of sharded layers lie."""
 
     largest: int

@@ -10,9 +10,9 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
 
 import numpy as np
+from msgspec import Struct
 
 from advisor.facts.base import FactSet, Family, Run, computed, fact, kind
 from advisor.facts.cluster.peers import kernel_speeds, weight
@@ -55,8 +55,7 @@ EDGE = limit("lateness", "edge")
 MOST_NAMED = 3
 
 
-@dataclass(frozen=True)
-class Beside:
+class Beside(Struct, frozen=True):
     """What one stage computes beside its layers, microseconds a step."""
 
     stage: Stage

@@ -4,9 +4,9 @@ layer that moves evens out."""
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
 
 import numpy as np
+from msgspec import Struct
 
 from advisor.facts.base import FactSet, Family, Run, computed, fact, kind
 from advisor.facts.cluster.pipeline.relief import relief_us, relieved
@@ -45,8 +45,7 @@ def forward_again(run: Run) -> dict[int, float]:
     return found
 
 
-@dataclass(frozen=True)
-class Heavy:
+class Heavy(Struct, frozen=True):
     """A stage that computes more of its forward passes again than others with as many layers."""
 
     stage: Stage

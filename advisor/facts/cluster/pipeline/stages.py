@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Mapping, Sequence
-from dataclasses import dataclass
 from itertools import pairwise
 
 import numpy as np
+from msgspec import Struct
 
 from advisor.facts.base import Reduction, Run, computed
 from advisor.facts.cluster.accounts import accounts
@@ -25,8 +25,7 @@ from advisor.model import Source
 from advisor.sources.base import Rank
 
 
-@dataclass(frozen=True)
-class Work:
+class Work(Struct, frozen=True):
     """Floating-point work of one rank's share of the model."""
 
     flop: float
@@ -46,8 +45,7 @@ def reduce_work(rank: Rank) -> Work | None:
     return Work(float(frame["flop"].max()), (rank.source("flops", "flop"),))
 
 
-@dataclass
-class Stage:
+class Stage(Struct):
     """One stage, medians over its ranks, microseconds a step."""
 
     index: int

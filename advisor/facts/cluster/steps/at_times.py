@@ -7,9 +7,9 @@ more work than its peers, are that rank's; what they cost is the sum of these wa
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
 
 import numpy as np
+from msgspec import Struct
 
 from advisor.basics.arrays import Floats, Mask
 from advisor.facts.base import FactSet, Family, Run, computed, fact, kind
@@ -26,8 +26,7 @@ from advisor.facts.step.times import STEPS
 from advisor.model import Fact, Subject
 
 
-@dataclass(frozen=True)
-class AtTimes:
+class AtTimes(Struct, frozen=True):
     """A rank's late steps among others in which it is not; microseconds."""
 
     rank: int

@@ -10,9 +10,10 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, replace
 
 import numpy as np
+from msgspec import Struct, field
+from msgspec.structs import replace
 
 from advisor.basics.arrays import Floats, Ints, Mask
 from advisor.basics.units import whole
@@ -34,8 +35,7 @@ NEARLY_ALL = limit("slow_steps", "nearly_all")
 """Ranks that are slow together from this share on are all of them: what they share is slow."""
 
 
-@dataclass(frozen=True)
-class SlowSteps:
+class SlowSteps(Struct, frozen=True):
     """The slow steps of a run; microseconds. `rows` of arrays are ranks, columns slow steps."""
 
     names: tuple[str, ...]

@@ -9,9 +9,10 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, replace
 
 import numpy as np
+from msgspec import Struct
+from msgspec.structs import replace
 
 from advisor.facts.base import FactSet, Family, Run, fact, kind
 from advisor.facts.cluster.accounts import PARTS, Accounts, accounts
@@ -29,8 +30,7 @@ MOST_OF = limit("turns", "most_of")
 """Part of the waiting that the steps hold in which somebody is late."""
 
 
-@dataclass(frozen=True)
-class Last:
+class Last(Struct, frozen=True):
     """Who was last in one step: how long its peers waited for it, and what it had more of."""
 
     step: int

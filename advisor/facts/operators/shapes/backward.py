@@ -5,7 +5,8 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Sequence
-from dataclasses import dataclass
+
+from msgspec import Struct
 
 from advisor.facts.operators.kinds import dtypes, is_attention, is_attention_gradient
 from advisor.facts.operators.shapes.work import LAUNCH_US
@@ -16,8 +17,7 @@ TIMES = limit("kernels", "attention_backward")
 """Products of a backward call for each of the forward one."""
 
 
-@dataclass(frozen=True)
-class Call:
+class Call(Struct, frozen=True):
     """All calls of one signature: microseconds over the profile, the cube unit's busy part, NaN where not counted."""
 
     signature: Signature
@@ -26,8 +26,7 @@ class Call:
     mac: float
 
 
-@dataclass(frozen=True)
-class Backward:
+class Backward(Struct, frozen=True):
     """Backward calls of one type on inputs that attention runs forward on as well; microseconds over the profile."""
 
     us: float

@@ -8,9 +8,11 @@ layouts, convolutions in groups.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
 from math import inf, prod
 from typing import NamedTuple
+
+from msgspec import Struct
+from msgspec.structs import replace
 
 from advisor.facts.operators.kinds import is_attention, is_cube, moved_bytes, shapes
 from advisor.facts.operators.shapes.work import BALANCE, LAUNCH_US, SIZE_CLASS, is_compute_bound, matmul
@@ -52,8 +54,7 @@ def _attention(signature: Signature) -> int:
     return 4 * prod(query) * length * (BACKWARD if "grad" in signature.type.lower() else 1)
 
 
-@dataclass(frozen=True)
-class Convolution:
+class Convolution(Struct, frozen=True):
     """One convolution, whichever of the three that training computes: shapes with the channels second."""
 
     data: Shape
@@ -107,8 +108,7 @@ def work(signature: Signature) -> float:
     return max(moved, done / BALANCE) if done else 0.0
 
 
-@dataclass(frozen=True)
-class SlowCase:
+class SlowCase(Struct, frozen=True):
     """A shape or data type at which an operator is slower, per unit of work, than at another of similar size."""
 
     shape: str

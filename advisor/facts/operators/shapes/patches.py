@@ -9,8 +9,9 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
 from math import prod
+
+from msgspec import Struct
 
 from advisor.facts.operators.kinds import dtypes, is_cube, moved_bytes, shapes
 from advisor.facts.operators.shapes.flops import convolved
@@ -21,8 +22,7 @@ from advisor.knowledge.measuring import limit
 from advisor.sources.streams.kernels import Signature
 
 
-@dataclass(frozen=True)
-class Patches:
+class Patches(Struct, frozen=True):
     """The convolutions of one operator type over separate patches; microseconds over the profile."""
 
     us: float
@@ -36,8 +36,7 @@ class Patches:
     """Whether no product of the recording tells how fast one is, and the slowest card stands for this one."""
 
 
-@dataclass(frozen=True)
-class Product:
+class Product(Struct, frozen=True):
     """A convolution over separate patches as the product that it is; `padded` where a blocked layout fills the
     channels up, and the inner dimension is no longer than this."""
 

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
 from math import ceil
 from statistics import median
 from typing import NamedTuple
+
+from msgspec import Struct
 
 from advisor.facts.operators.kinds import dtypes, elements, is_cube, moved_bytes, result_rows, rows, shapes
 from advisor.knowledge.measuring import limit
@@ -27,8 +28,7 @@ SIZE_CLASS = limit("kernels", "size_class")
 """Time per unit of work is compared between calls whose work differs by no more than this factor."""
 
 
-@dataclass(frozen=True)
-class MatMul:
+class MatMul(Struct, frozen=True):
     """A multiplication of batch × (m × k) by (k × n)."""
 
     batch: int
@@ -104,8 +104,7 @@ def is_compute_bound(signature: Signature) -> bool:
     return product is not None and product.balanced > moved_bytes(signature) > 0
 
 
-@dataclass(frozen=True)
-class UnalignedRows:
+class UnalignedRows(Struct, frozen=True):
     """Large multiplications whose rows are off 32 bytes: microseconds over the profile, busy part of the cube unit."""
 
     us: float

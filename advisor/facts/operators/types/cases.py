@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, replace
 
 import numpy as np
+from msgspec import Struct
+from msgspec.structs import replace
 
 from advisor.basics.arrays import Floats
 from advisor.facts.device.pipes import busiest_pipe
@@ -15,8 +16,7 @@ from advisor.facts.operators.shapes.work import REACH, MatMul, matmul
 from advisor.sources.streams.kernels import Kernels, Signature, operator_name
 
 
-@dataclass(frozen=True)
-class Case:
+class Case(Struct, frozen=True):
     """All calls of one signature on one rank; `us` is their time over the profile, microseconds."""
 
     index: int

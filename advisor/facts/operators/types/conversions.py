@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
 
 import numpy as np
+from msgspec import Struct
 
 from advisor.basics.arrays import Floats, Ints, Mask
 from advisor.facts.base import Told
@@ -15,8 +15,7 @@ from advisor.facts.operators.kinds import asks_to_convert, call_of, draws, inser
 from advisor.sources.streams.kernels import Kernels
 
 
-@dataclass(frozen=True)
-class Inside:
+class Inside(Struct, frozen=True):
     """Conversions that nobody asked for: calls of CANN's library make them on the way to what they do."""
 
     us: float
@@ -26,8 +25,7 @@ class Inside:
     """Time in such calls that draw random numbers, which is none of `us`."""
 
 
-@dataclass(frozen=True)
-class Conversion:
+class Conversion(Struct, frozen=True):
     """What is known of a type that converts."""
 
     fed_by: str = ""

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Sequence
-from dataclasses import dataclass
+
+from msgspec import Struct
 
 from advisor.facts.base import Told
 from advisor.facts.operators.kinds import dtypes
@@ -12,8 +13,7 @@ from advisor.facts.operators.types.cases import Case, costliest_call
 from advisor.sources.streams.kernels import Kernels
 
 
-@dataclass(frozen=True)
-class DataTypes:
+class DataTypes(Struct, frozen=True):
     """Times over the profile, microseconds."""
 
     known_us: float = 0.0

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+
+from msgspec import Struct
 
 from advisor.facts.base import Told
 from advisor.facts.device.pipes import busiest_pipe
@@ -11,8 +12,7 @@ from advisor.facts.operators.types.cases import Case, macs_of
 from advisor.sources.streams.kernels import Kernels
 
 
-@dataclass(frozen=True)
-class Memory:
+class Memory(Struct, frozen=True):
     """Times over the profile, microseconds."""
 
     limited_us: float = 0.0

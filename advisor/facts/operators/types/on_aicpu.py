@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from collections import Counter, defaultdict
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+
+from msgspec import Struct, field
 
 from advisor.facts.operators.kinds import AICPU_CORES, SLOW_DTYPES, dtypes, is_aicpu
 from advisor.facts.operators.longest import LongCall
@@ -17,8 +18,7 @@ _UNTOLD = ("", "N/A", "UNDEFINED")
 _Place = tuple[str, int]
 
 
-@dataclass(frozen=True)
-class OnAicpu:
+class OnAicpu(Struct, frozen=True):
     """Calls that ran on the AI CPU: their time over the profile, why, and the longest of each step."""
 
     us: float = 0.0

@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Sequence
-from dataclasses import dataclass
+
+from msgspec import Struct
 
 from advisor.facts.base import Told
 from advisor.facts.operators.types.cases import Case
 
 
-@dataclass(frozen=True)
-class Padding:
+class Padding(Struct, frozen=True):
     """`us` over the profile; the shapes that cost most, and what would be aligned."""
 
     us: float = 0.0

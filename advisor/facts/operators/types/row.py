@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+
+from msgspec import Struct, field
 
 from advisor.basics.arrays import Floats
 from advisor.facts.operators.kinds import (
@@ -37,8 +38,7 @@ from advisor.facts.recording.limits import section
 from advisor.sources.streams.kernels import Kernels
 
 
-@dataclass(frozen=True)
-class TypeRow:
+class TypeRow(Struct, frozen=True):
     """One operator type on one rank. Arrays hold one value a step; scalars are over the profile, microseconds."""
 
     type: str

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+
+from msgspec import Struct
 
 from advisor.facts.base import Told
 from advisor.facts.device.pipes import (
@@ -17,8 +18,7 @@ from advisor.facts.device.pipes import (
 from advisor.sources.streams.kernels import Kernels
 
 
-@dataclass(frozen=True)
-class Units:
+class Units(Struct, frozen=True):
     """Busy parts of the kernels' time; None where no counter tells them."""
 
     busiest: str = ""

@@ -4,8 +4,9 @@ or a benchmark does."""
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass
 from typing import Any
+
+from msgspec import Struct
 
 from advisor.facts.base import Reduction
 from advisor.facts.device.drawn import work_of
@@ -26,8 +27,7 @@ from advisor.sources.streams.rank_trace import load_trace
 from advisor.sources.streams.trace import Trace
 
 
-@dataclass(frozen=True)
-class Recording:
+class Recording(Struct, frozen=True):
     """What one rank's files say about what was recorded."""
 
     marks: tuple[str, ...] = ()

@@ -7,9 +7,9 @@ from __future__ import annotations
 
 import functools
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass
 
 import numpy as np
+from msgspec import Struct
 
 from advisor.basics.units import show
 from advisor.facts.base import FactSet, Family, Run, computed, fact, kind
@@ -71,8 +71,7 @@ def framework_of(run: Run) -> str:
     return next((one.framework for one in run.each(RECORDING).values() if one.framework), "unknown")
 
 
-@dataclass(frozen=True)
-class Told:
+class Told(Struct, frozen=True):
     """What was recorded, and why it is taken for that."""
 
     kind: str
