@@ -101,7 +101,7 @@ def reduce(rank: Rank) -> Accesses | None:
             one.hits, one.misses = one.hits + float(row["hits"]), one.misses + float(row["misses"])
         if row["slowest_us"] == row["slowest_us"] and row["mean_us"] == row["mean_us"]:
             one.slowest_us, one.mean_us = one.slowest_us + float(row["slowest_us"]), one.mean_us + float(row["mean_us"])
-            one.idle_blocks = _idle_blocks(row["block_us"], row["computing_us"])
+            one.idle_blocks = _idle_blocks(row["block_us"], row["computing_us"], row["moved_kb"])
             if row["timed"]:  # else its blocks tell its time, and nothing what lies around them
                 one.inside_us, one.blocks_us = one.inside_us + float(row["slowest_us"]), one.blocks_us + duration
             if row["timed"] and row["blocks"] == 1:
@@ -115,17 +115,19 @@ def reduce(rank: Rank) -> Accesses | None:
     return Accesses(types, _clock(frame), (rank.source("operator_access", "read_kb", "write_kb"),))
 
 
-def _idle_blocks(times: Sequence[float], computing: Sequence[float]) -> int:
+def _idle_blocks(times: Sequence[float], computing: Sequence[float], moved: Sequence[float]) -> int:
     """How many of the blocks have hardly anything to do beside others that work: they end as soon as they began, or
-    end early and compute next to nothing of what others compute, as starting up alone takes its time. `times` and
-    `computing`, which may be empty, are in µs a block, in one order."""
+    compute next to nothing of what others compute and end early or move next to nothing of what others move, as
+    starting up alone takes its time. `times` and `computing` are in µs, `moved` in kB a block, in one order; the latter
+    may be empty."""
     limits, longest, most = section("blocks"), max(times, default=0.0), max(computing, default=0.0)
     if len(computing) != len(times) or most < limits["computes_share"] * longest:
         return sum(time < limits["idle_share"] * longest for time in times)
+    least = limits["idle_share"] * max(moved, default=0.0)
     return sum(
         time < limits["idle_share"] * longest
-        or (time < limits["early_share"] * longest and done < limits["idle_share"] * most)
-        for time, done in zip(times, computing, strict=True)
+        or (done < limits["idle_share"] * most and (time < limits["early_share"] * longest or brought < least))
+        for time, done, brought in zip(times, computing, moved or [0.0] * len(times), strict=True)
     )
 
 

@@ -50,6 +50,7 @@ _MISSES = (
 """Counters of reads through the second-level cache on either kind of core, and how versions of the file call them."""
 _TIMES = ("aic_time(us)", "aiv_time(us)")
 _COMPUTING = ("aic_cube_time(us)", "aic_mac_time(us)", "aiv_vec_time(us)")
+_MOVING = ("aic_mte2", "aic_mte3", "aic_fixpipe", "aiv_mte2", "aiv_mte3")
 _AS_SLOW = 0.95
 """A block that takes this part of the slowest one's time is one of those that the operator waits for."""
 _LEAST_ISSUED, _MOST_WAITED = 0.25, 0.5
@@ -195,6 +196,7 @@ def read_access(reference: TableRef, columns: Sequence[str] | None, note: Note) 
                     "mean_us": sum(per_core) / len(per_core) if per_core else math.nan,
                     "block_us": tuple(_times_by_block(_most_telling(launch.rows))),
                     "computing_us": tuple(_computing_times(_most_telling(launch.rows))),
+                    "moved_kb": tuple(_moved(_most_telling(launch.rows))),
                     "vector_us": tuple(_vector_times(_most_telling(launch.rows))),
                     "fetch_share": _fetch_waits(launch.rows.get(PIPES, [])),
                     "read_kb": _sum(memory, ("read_main_memory_datas(KB)",)),
@@ -304,6 +306,19 @@ def _computing_times(rows: Sequence[Row]) -> list[float]:
     for row in rows:
         done = sum(_number(row.get(name)) or 0.0 for name in _COMPUTING)
         found[row.get("block_id")] = found.get(row.get("block_id"), 0.0) + done
+    return list(found.values()) if any(found.values()) else []
+
+
+def _moved(rows: Sequence[Row]) -> list[float]:
+    """What each block's memory units move, in kB, in the order of its times: for how long, times how fast. Empty if
+    untold."""
+    found: dict[str | None, float] = {}
+    for row in rows:
+        parts = (
+            (_number(row.get(f"{unit}_time(us)")) or 0.0) * (_number(row.get(f"{unit}_active_bw(GB/s)")) or 0.0)
+            for unit in _MOVING
+        )
+        found[row.get("block_id")] = found.get(row.get("block_id"), 0.0) + sum(parts)
     return list(found.values()) if any(found.values()) else []
 
 
