@@ -17,7 +17,7 @@ from advisor.facts.cluster.accounts import Accounts, accounts
 from advisor.facts.cluster.peers import held_by_most, spread
 from advisor.facts.cluster.steps.growth import kernel_ratio, main_part
 from advisor.facts.cluster.steps.slow_steps import listing
-from advisor.facts.cluster.steps.waits import own_above, parts_above, waited_for
+from advisor.facts.cluster.steps.waits import own_above, own_unusual, parts_above, waited_for
 from advisor.facts.collectives.exchanges import EXCHANGES
 from advisor.facts.collectives.parallelism import partition
 from advisor.facts.device.course import COURSE, Course
@@ -62,9 +62,10 @@ def find(balance: Accounts, peers: Mapping[int, list[int]], courses: Mapping[int
         late, over, parts = waited_for(balance, rows), own_above(balance, rows), parts_above(balance, rows)
         if not np.isfinite(late).all():
             continue
+        unusual = own_unusual(balance, rows)
         idle = np.nan_to_num(balance.data[rows]) + balance.host[rows]
         for i, row in enumerate(rows):
-            mask = _standing_out(late, over, i, FLOOR * balance.step_us)
+            mask = _standing_out(late, over, unusual, i, FLOOR * balance.step_us)
             if mask is not None:
                 alone = np.minimum(late[i], late[i] - np.max(np.delete(late, i, axis=0), axis=0))[mask]
                 sums = {p: float(np.maximum(above[i], 0.0)[mask].sum()) for p, above in parts.items()}
@@ -81,11 +82,12 @@ def find(balance: Accounts, peers: Mapping[int, list[int]], courses: Mapping[int
     return found
 
 
-def _standing_out(late: Floats, over: Floats, row: int, least: float) -> Mask | None:
-    """The steps in which a rank is late by far more than any other rank has more work than its peers in any step, and
-    than itself in the others; None where there are none, or none but the first, which may hold what starts the run.
-    Few steps of few ranks show less of what they usually differ by, so that they must be farther apart."""
-    others = np.delete(over, row, axis=0)
+def _standing_out(late: Floats, over: Floats, unusual: Floats, row: int, least: float) -> Mask | None:
+    """The steps in which a rank is late by far more than any other rank has more work than its peers, or than is usual
+    for it while a peer has no more, in any step, and than itself in the others; None where there are none, or none but
+    the first, which may hold what starts the run. Few steps of few ranks show less of what they usually differ by, so
+    that they must be farther apart."""
+    others = np.delete(np.fmax(over, unusual), row, axis=0)
     usual = max(float(others.max()), least) * FAR * (1 + LONELY / over.size)
     mask: Mask = late[row] >= max(usual, APART * (spread(over.ravel()) or 0.0))
     if not mask[1:].any() or mask.all() or FAR * float(late[row][~mask].max()) > float(late[row][mask].min()):
@@ -105,8 +107,8 @@ def _longer(balance: Accounts, late: Mask) -> float:
 _NEEDS = "steps|step_phases|cluster_phases|kernels"
 KINDS = (
     kind("rank.at_times_count", "count", "rank", "steps in which the others wait for it, where it is late in some only",
-         formula="twice as late, at least, as any other rank has more own work than its peers in any step, and as "
-                 "itself in the other steps", needs=_NEEDS),
+         formula="twice as late, at least, as any other rank has more own work than its peers, or than is usual for it "
+                 "while a peer has no more, in any step, and as itself in the other steps", needs=_NEEDS),
     kind("rank.at_times_steps", "text", "rank", "the steps in which it is late", needs=_NEEDS),
     kind("rank.at_times_wait_us", "us", "rank", "how long the others wait for it in such a step", needs=_NEEDS),
     kind("rank.at_times_peers_idle_us", "us", "rank", "how long its peers idle in such a step themselves",

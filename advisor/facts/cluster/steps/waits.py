@@ -20,8 +20,20 @@ def parts_above(balance: Accounts, rows: list[int]) -> dict[str, Floats]:
 
 def own_above(balance: Accounts, rows: list[int]) -> Floats:
     """Rank by step: own work above the median of the others, microseconds."""
-    own = np.sum([*_told(balance, rows).values()], axis=0)
+    own = _own(balance, rows)
     return np.asarray(own - others_median(own, balance.among(rows)))
+
+
+def own_unusual(balance: Accounts, rows: list[int]) -> Floats:
+    """Rank by step: own work above that of the rank with the least, beyond what is usual for it, microseconds. What
+    most of them have more of in a step is none above their median."""
+    own = _own(balance, rows)
+    above = own - own.min(axis=0)
+    return np.asarray(above - np.median(above, axis=1, keepdims=True))
+
+
+def _own(balance: Accounts, rows: list[int]) -> Floats:
+    return np.asarray(np.sum([*_told(balance, rows).values()], axis=0))
 
 
 def _told(balance: Accounts, rows: list[int]) -> dict[str, Floats]:

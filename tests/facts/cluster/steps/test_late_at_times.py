@@ -93,6 +93,24 @@ def test_pauses_that_move_from_rank_to_rank_are_nobodys(order, us, steps):
     assert told == [order[step // 2 % RANKS] for step in range(1, steps, 2)]
 
 
+@pytest.mark.parametrize("others", [0, 1, 2, 3])
+def test_work_that_others_had_in_another_step_is_no_ranks_own(others):
+    """Most ranks have long batches in one step, one in another: none above the median of the many, and yet as much."""
+    work = np.full((RANKS, 6), 100.0)
+    work[2, 4] += 60
+    work[4 - others :, 1] += 60
+    found = find(job(work, np.zeros(work.shape)), PEERS, {})
+    assert set(found) == (set() if others else {2})
+
+
+def test_a_step_that_is_long_for_all_hides_no_late_rank():
+    """A checkpoint makes every rank's step longer: no rank has more than a peer."""
+    work = np.full((RANKS, 6), 100.0)
+    work[:, 1] += 200
+    work[2, 4] += 60
+    assert set(find(job(work, np.zeros(work.shape)), PEERS, {})) == {2}
+
+
 def test_chance_makes_no_rank_late_at_times():
     """Of runs whose ranks and steps vary by 5 %, one in a hundred at most has one, whatever their number."""
     draw = np.random.default_rng(11)
