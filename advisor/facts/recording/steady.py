@@ -1,8 +1,10 @@
 """What of a recording without marks of steps is set-up, and whether something repeats in the rest.
 
 The long gap before a kernel's first launch is compilation or loading: what lies before the last of them is set-up, as
-long as what follows holds most of the work. So are launches that warm a kernel up before it is measured, which end with
-a pause that never comes again. Whether that is one thing done again and again shows in the kernels' order.
+long as what follows holds most of the work. So is what leaves the device idle for most of the time before a sequence
+that is executed again and again (parameters made one by one), and so are launches that warm a kernel up before it is
+measured, which end with a pause that never comes again. Whether that is one thing done again and again shows in the
+kernels' order.
 """
 
 from __future__ import annotations
@@ -15,6 +17,10 @@ from advisor.facts.recording.limits import section
 
 _MOST_ALIKE = 12
 """Launches of one kernel in a sequence by which its length is looked for."""
+_AS_ALIKE = 0.98
+"""Distances at which kernels are alike this often, where another is best, may be the sequence's length as well."""
+_FEW_DISTANCES = 3
+"""The shortest of these that are looked at: the next ones are its multiples."""
 
 
 class Repetition(Struct, frozen=True):
@@ -82,16 +88,20 @@ def find_steady(
         first = int(behind[-1]) if behind.size else 0
     if not first and measured is None:
         first = _warmed_up(kinds, start, end, 1 + np.flatnonzero(long), work)
-    unseen = (gap >= limits["gap_us"]) & seen[1:] & computes[1:]  # however long the other gaps are: no state either
-    recorded = max(float(free[-1] - start[first]) / 1000, 1e-9)
-    told = measured is not None or float(gap[first:][unseen[first:]].sum()) < limits["unjudged_share"] * recorded
     duration = end[first:] - start[first:]
     found = find_repetition(kinds[first:], duration)
     if found is not None and exactly is not None:
         found = _whole_sequence(found, exactly[first:], duration)
     if found is not None:
         found = Repetition(found.first + first, found.last + first, found.length)
-    repeats = found is not None or repeats_in_parts(kinds[first:], duration)
+        kept = work[found.last] - work[found.first] >= limits["kept_share"] * work[-1]
+        before = float(start[found.first] - start[0]) / 1000
+        if kept and found.first > first and idle[found.first] >= limits["idle_share"] * before:
+            first = found.first
+    unseen = (gap >= limits["gap_us"]) & seen[1:] & computes[1:]  # however long the other gaps are: no state either
+    recorded = max(float(free[-1] - start[first]) / 1000, 1e-9)
+    told = measured is not None or float(gap[first:][unseen[first:]].sum()) < limits["unjudged_share"] * recorded
+    repeats = found is not None or repeats_in_parts(kinds[first:], end[first:] - start[first:])
     return Steady(first, size, told, found, repeats, measured is not None)
 
 
@@ -213,4 +223,20 @@ def _lengths(kinds: Ints, most: int) -> list[int]:
                 break
         if len(found) >= most:
             break
+    found.update(dict.fromkeys(_distances(kinds)))
     return sorted(found)
+
+
+def _distances(kinds: Ints) -> list[int]:
+    """The shortest of the distances at which most kernels are like the one so far behind, among those at which a
+    sequence comes often enough. Each kind is a direction of its own in the plane: where all are alike the products of
+    kernels that far apart add up, which a Fourier transform tells of all distances at once."""
+    most = len(kinds) // int(section("repetition")["executions"])
+    if most < 3:
+        return []
+    of = np.unique(kinds, return_inverse=True)[1]
+    golden = (5**0.5 - 1) / 2
+    turned = np.fft.fft(np.exp(2j * np.pi * golden * of), 2 * len(kinds))
+    together = np.fft.ifft(np.abs(turned) ** 2).real[: most + 1] / (len(kinds) - np.arange(most + 1))
+    together[:3] = -1.0  # runs of one or two kernels are looked for anyway
+    return [int(each) for each in np.flatnonzero(together >= _AS_ALIKE * together.max())[:_FEW_DISTANCES]]

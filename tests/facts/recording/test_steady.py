@@ -36,6 +36,34 @@ def test_a_stretch_full_of_kernels_is_no_set_up():
     assert (found.first, found.last) == (0, len(prompt + answer))
 
 
+def test_parameters_made_one_by_one_are_set_up():
+    """Sixty kernels with the host's work before each, none for the first time, and then a loop of many steps."""
+    layers = [*[1, 2, 3, 1, 4] * 6, *[5, 2, 6, 5, 4] * 6, *[7] * 6]
+    found = find_steady(*course([0] * 60 + layers * 12, [(i, 8_000) for i in range(1, 60)], kernel_us=100.0))
+    assert (found.first, found.last) == (60, 60 + 12 * len(layers))
+    assert found.repetition is not None
+    assert (found.repetition.length, found.repetition.executions) == (len(layers), 12)
+
+
+def test_what_keeps_the_device_busy_before_a_loop_is_judged_with_it():
+    """As many kernels before it, one behind the other: a prompt that is read, say."""
+    layers = [*[1, 2, 3, 1, 4] * 6, *[5, 2, 6, 5, 4] * 6, *[7] * 6]
+    found = find_steady(*course([0] * 60 + layers * 12, kernel_us=100.0))
+    assert found.first == 0
+    assert found.repetition is not None
+
+
+@settings(max_examples=60)
+@given(st.integers(2, 40), st.integers(2, 40), st.integers(3, 9), st.integers(0, 30))
+def test_a_sequence_is_found_though_each_of_its_kernels_comes_many_times(forward, backward, times, before):
+    """Layers forward and backward, and updates of as many parameters: no kernel of the step is the only one of its
+    kind, so that no distance between two of a kind is the step's length."""
+    step = [*[1, 2, 1, 3] * forward, *[4, 3, 1, 4, 2] * backward, *[5] * (forward + backward)]
+    kinds = np.array([9] * before + step * times)
+    found = find_repetition(kinds, np.full(len(kinds), 1000))
+    assert found is not None and found.length % len(step) == 0
+
+
 def test_a_long_gap_before_a_kernel_that_ran_before_is_a_pause():
     """It belongs to what is judged: nothing was launched for the first time behind it."""
     found = find_steady(*course(STEP * 4, [(2 * len(STEP), 168_000)]))
