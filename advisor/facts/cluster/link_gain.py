@@ -51,8 +51,9 @@ def link_gain(run: Run, links: list[Link], replayed: bool) -> float | None:
     found = model(run) if replayed and is_worth_replay(slow) and not is_sporadic(slow) else None
     shorter = None if found is None else shortened(run, found, slow)
     gained = gain(found, {}, shorter) if found is not None and shorter else None
-    if gained is None:  # no step can be replayed, or none of its collectives is known to use these links
-        gained = _exposed(run, _cuts(run, slow), slow)
+    if gained is None:  # no step can be replayed
+        cuts = _cuts(run, slow)
+        gained = _exposed(run, cuts, slow) if cuts else None
     return None if gained is None else min(gained, _not_computing(run))
 
 
