@@ -418,8 +418,15 @@ def _card_name(rank: int, card: Card) -> str:
 
 
 def _subject_of(links: Sequence[Link]) -> Subject:
+    """Their two ranks, the one that all of them leave or enter, or all of their ranks: of links that nobody recorded
+    nothing is told."""
     ranks = ends_of(links)
-    return Subject("link", "-".join(map(str, ranks)), ranks) if len(ranks) == 2 else _all_of(ranks)
+    if len(ranks) == 2:
+        return Subject("link", "-".join(map(str, ranks)), ranks)
+    left, entered = ({getattr(link, end) for link in links} for end in ("source", "destination"))
+    if len(left) == 1:
+        return Subject("link", f"{min(left)}-*", tuple(left))
+    return Subject("link", f"*-{min(entered)}", tuple(entered)) if len(entered) == 1 else _all_of(ranks)
 
 
 def _all_of(ranks: tuple[int, ...]) -> Subject:
