@@ -34,7 +34,7 @@ from advisor.facts.account.spending import step_time
 from advisor.facts.base import FactKind, FactSet, Measured
 from advisor.facts.registry import catalogue as known_facts
 from advisor.knowledge.writers import written_by
-from advisor.model import RUN, Check, Finding, Outcome, Problem, Report, Subject
+from advisor.model import COLLECTION, RUN, Check, Finding, Outcome, Problem, Report, Subject
 from advisor.ruleset.files.loader import RuleSet
 from advisor.ruleset.rule import Rule
 from advisor.ruleset.truth.board import Board
@@ -70,7 +70,8 @@ def judge(measured: Measured, rules: RuleSet, engine: str = "auto") -> Report:
     verdicts = decide(rules, measured.facts, engine=engine, catalogue=kinds)
     problems = sorted({*measured.problems, *verdicts.problems, *rules.problems()}, key=lambda p: (p.file, p.problem))
     tables = {*measured.tables, *needless(measured.facts)}
-    writes = written_by(measured.info.layout, measured.info.framework)
+    alone = measured.facts.value("collection.database_only", COLLECTION) is True
+    writes = written_by(measured.info.layout, measured.info.framework, alone)
     missing = missing_evidence(verdicts.checks, kinds, tables, writes)
     step_us = step_time(measured.facts) if measured.info.has_steps else None
     try:

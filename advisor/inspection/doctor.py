@@ -21,6 +21,7 @@ from advisor.model import MissingEvidence
 from advisor.render.escaping import printable
 from advisor.sources.base import Profile, say_once
 from advisor.sources.folders import Walk
+from advisor.sources.metadata import is_database_only
 
 if TYPE_CHECKING:
     from advisor.ruleset.files.loader import RuleSet
@@ -93,7 +94,7 @@ def _examined(given: Opened, rules: RuleSet) -> Diagnosis:
             ((rule.id, rule_needs(rule)) for rule in rules.rules),
             catalogue(),
             tables,
-            written_by(profile.layout, profile.framework),
+            written_by(profile.layout, profile.framework, any(map(is_database_only, profile.settings))),
         ),
         problems=[{"file": p.file, "problem": p.problem, "also": list(p.also)} for p in say_once(problems)],
         unparsed=_unparsed(profile),

@@ -25,9 +25,17 @@ class Written(Struct, frozen=True):
 
 
 @cache
-def written_by(layout: str, framework: str) -> Mapping[str, Written]:
-    """Table -> file and setting, of the profiler that leaves profiles of this layout."""
-    return _brought_by(_writer_of(layout, framework))
+def written_by(layout: str, framework: str, database_only: bool = False) -> Mapping[str, Written]:
+    """Table -> file and setting, of the profiler that leaves profiles of this layout; where nothing but a database was
+    asked for, what that has not comes as text beside it."""
+    name = _writer_of(layout, framework)
+    found = _brought_by(name)
+    known = _document()["writers"]
+    as_text = known[name].get("as_text") or known[known[name].get("like", name)].get("as_text")
+    if not database_only or as_text is None:
+        return found
+    texts = {table: Written(found[table].file, str(as_text["setting"])) for table in as_text["tables"]}
+    return MappingProxyType({**found, **texts})
 
 
 @cache

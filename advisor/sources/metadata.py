@@ -118,6 +118,12 @@ def wrong_schedule(schedule: Mapping[str, Any]) -> list[str]:
     ]
 
 
+def is_database_only(settings: Mapping[str, Any]) -> bool | None:
+    """Whether a database was asked for and no text; None where the settings do not tell."""
+    exports = settings.get("export_type")
+    return ("db" in exports and "text" not in exports) if exports else None
+
+
 def normalise_settings(info: Mapping[str, Any]) -> dict[str, Any]:
     """The profiler's configuration with one spelling: level, activities, schedule, flags; unknown is absent."""
     config = _mapping(info.get("config"))

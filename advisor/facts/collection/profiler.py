@@ -16,6 +16,7 @@ from advisor.facts.step.steps import steady
 from advisor.facts.step.times import STEPS
 from advisor.model import COLLECTION, Fact, Source, Subject
 from advisor.sources.base import Rank
+from advisor.sources.metadata import is_database_only
 
 KINDS = (
     kind("collection.unparsed_ranks", "count", "collection", "ranks with raw data that nothing has parsed (S53)"),
@@ -152,8 +153,7 @@ def _settings(run: Run, settings: list[dict[str, Any]]) -> Iterator[Fact]:
         yield from fact("collection.activities", COLLECTION, tuple(activities), source)
         yield from fact("collection.records_device", COLLECTION, "NPU" in activities, source)
         yield from fact("collection.records_host", COLLECTION, "CPU" in activities, source)
-    if exports := first.get("export_type"):
-        yield from fact("collection.database_only", COLLECTION, "db" in exports and "text" not in exports, source)
+    yield from fact("collection.database_only", COLLECTION, is_database_only(first), source)
     judged = _lacking_most(run, _step_counts(run))
     told = next((each for each in settings if each.get("rank") == judged), first)
     schedule = told.get("schedule")

@@ -88,6 +88,14 @@ def test_a_single_device_that_exchanges_nothing_has_no_links(told: dict[str, flo
     assert ("links" not in needless(facts)) is asked
 
 
+@pytest.mark.parametrize(("layout", "framework"), [("ascend_pt", "pytorch"), ("ascend_ms", "mindspore")])
+def test_where_a_database_alone_was_asked_for_the_timeline_comes_as_text(layout: str, framework: str) -> None:
+    """Its activities were recorded: asking for them again would bring the same database."""
+    usual, alone = (written_by(layout, framework, database_only) for database_only in (False, True))
+    assert alone["trace"].file == usual["trace"].file and "Text" in alone["trace"].setting
+    assert alone["links"] == usual["links"] and "Text" not in usual["trace"].setting
+
+
 @pytest.mark.skipif(not CORPUS.is_dir(), reason="ADVISOR_CORPUS names no folder")
 @pytest.mark.parametrize(
     "name", sorted(path.name for path in CORPUS.iterdir() if path.is_dir()) if CORPUS.is_dir() else []
