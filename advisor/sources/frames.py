@@ -262,6 +262,8 @@ def _times(cells: Sequence[Any], scale: int) -> Any:
         instants = _instants(cells) if scale == 1000 else None
         return None if instants is None else pd.array(instants, dtype="Int64")
     kinds = set(map(type, cells))
+    if kinds == {int} and min(cells) >= 0 and max(cells) * scale < _INT64:
+        return pd.array(np.array(cells, np.int64) * scale, dtype="Int64")
     if kinds == {float} and scale == 1000 and (instants := _instants(np.array(cells))) is not None:
         return pd.array(instants, dtype="Int64")
     whole = "\n".join(map(str.strip, cells)) if kinds == {str} and scale == 1000 else ""
@@ -390,8 +392,9 @@ def build_frame(
         values, defects, first = _convert(column, cells, scale)
         result[column.name] = values
         heading = (headings or {}).get(column.name) or (column.headings or (column.name,))[0]
-        if column.name in _WORDS and (odd := [cell for cell in values if cell and not is_word(cell)]):
-            defects["no word"], first = len(odd), odd[0]
+        if column.name in _WORDS and (odd := {cell for cell in dict.fromkeys(values) if cell and not is_word(cell)}):
+            found = [cell for cell in values if cell in odd]
+            defects["no word"], first = len(found), found[0]
         for reason, count in defects.items():
             shown = f", first {str(first)[:40]!r}" if reason in ("text", "no word") else ""
             end = "" if reason in ("long", "no word") else "; left out"

@@ -63,4 +63,5 @@ def _places(timeline: Timeline, at: Ints) -> Ints:
     position = np.arange(at.size)
     nth = np.empty(at.size, np.int64)
     nth[order] = position - np.maximum.accumulate(np.where(fresh, position, 0))
-    return np.unique(np.stack((signature, nth)), axis=1, return_inverse=True)[1].reshape(-1)
+    number: Ints = np.unique(signature * (int(nth.max(initial=0)) + 1) + nth, return_inverse=True)[1]
+    return number
