@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
@@ -138,9 +139,9 @@ def tell_sums(rank: Rank, frame: Any, time: Any) -> bool:
 
 def _tell_lost(rank: Rank, frame: Any) -> None:
     """Every row has every column, or none has it: where cells were lost, those behind may have moved."""
-    for column in frame.columns.drop("step", errors="ignore"):
-        lost = int(frame[column].isna().sum())
-        if 0 < lost < len(frame):
+    for column, values in _told(frame).items():
+        lost = int(np.isnan(values).sum())
+        if lost:
             heading = ", ".join(rank.headings("steps", column)) or column
             text = f"{lost} of {len(frame)} rows lack {heading}: cells were moved or lost"
             rank.note(rank.relative(rank.tables["steps"].paths[0]), text)
@@ -150,11 +151,12 @@ def moved_rows(rank: Rank, frame: Any, time: Floats) -> Mask:
     """The rows of a step table that lack a cell which others have, and whose sums are wrong: their cells stand in the
     wrong columns. They are told. `time` is each step's length, microseconds."""
     equal = (*_EQUAL, _WHOLE) if rank.framework == "pytorch" else _EQUAL
-    told = frame.drop(columns="step", errors="ignore")
-    lacking = told.loc[:, told.notna().any()].isna().any(axis=1).to_numpy(bool)
-    wrong = np.zeros(len(frame), bool)
+    told = _told(frame)
+    wrong, lacking = np.zeros(len(frame), bool), np.zeros(len(frame), bool)
+    for values in told.values():
+        lacking |= np.isnan(values)
     for sums in (*equal, _BUBBLE):
-        broken = _broken(frame, time, sums)
+        broken = _broken(told, time, sums)
         wrong |= False if broken is None else broken
     moved: Mask = lacking & wrong
     if moved.any():
@@ -333,9 +335,9 @@ def tell_overlap(rank: Rank, overlapped: Floats, computing: Floats, time: Floats
 
 def _tell(rank: Rank, frame: Any, time: Any, table: str, equal: tuple[Sum, ...]) -> int:
     """How many of the sums are wrong in every row."""
-    always = 0
+    always, told = 0, _told(frame)
     for left, right in equal:
-        broken = _broken(frame, time, (left, right))
+        broken = _broken(told, time, (left, right))
         wrong = 0 if broken is None else int(broken.sum())
         if wrong:
             headings = [" + ".join(rank.headings(table, *side)) for side in (left, right)]
@@ -346,17 +348,18 @@ def _tell(rank: Rank, frame: Any, time: Any, table: str, equal: tuple[Sum, ...])
     return always
 
 
-def _broken(frame: Any, time: Floats, sums: Sum) -> Mask | None:
+def _told(frame: Any) -> dict[str, Floats]:
+    """The columns of a step table that tell anything, NaN for rows that do not."""
+    columns = {name: frame[name].to_numpy(float, na_value=np.nan) for name in frame.columns if name.endswith("_us")}
+    return {name: values for name, values in columns.items() if not np.isnan(values).all()}
+
+
+def _broken(told: Mapping[str, Floats], time: Floats, sums: Sum) -> Mask | None:
     """The rows in which the two sums differ; None where the table does not have them."""
-    one, other = (_sum(frame, side) for side in sums)
-    if one is None or other is None or not np.nan_to_num(one).any():
+    if not all(name in told for side in sums for name in side):
+        return None
+    one, other = (np.sum([told[name] for name in side], axis=0) for side in sums)
+    if not np.nan_to_num(one).any():
         return None
     broken: Mask = np.abs(one - other) > section("contradiction")["sum_share"] * np.fmax(np.abs(time), other)
     return broken
-
-
-def _sum(frame: Any, columns: tuple[str, ...]) -> Any:
-    """Row by row, NaN for rows that do not tell; None where a column is absent or empty."""
-    if not all(column in frame and frame[column].notna().any() for column in columns):
-        return None
-    return np.sum([frame[column].to_numpy(float, na_value=np.nan) for column in columns], axis=0)
