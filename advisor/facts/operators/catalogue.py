@@ -405,6 +405,14 @@ KINDS = (
     ),
     kind("operators.compute_us", "us", _BOTH, "summed duration of computing kernels per step", needs=_NEEDS),
     kind(
+        "operators.are_placed",
+        "bool",
+        "run",
+        "something tells how long the step or the recording lasts that these kernels are a part of; else shares are "
+        "those of kernel time, beside which anything may lie",
+        needs=_NEEDS,
+    ),
+    kind(
         "operators.exchange_us",
         "us",
         _BOTH,

@@ -63,6 +63,7 @@ def measure(run: Run, facts: FactSet) -> Iterator[Fact]:
     scales = {rank: scale_of(run, rank, o) for rank, o in found.items()}
     whole = all(o.whole for o in found.values())
     timed_us = facts.number("step.time_us", RUN) or None
+    yield from fact("operators.are_placed", RUN, timed_us is not None, *next(iter(found.values())).sources)
     own = {rank: _step_of(rank, o, scales[rank], facts, timed_us) for rank, o in found.items()}
     # a sum over ranks is a share of their own steps: where these are unlike, the middle one is nobody's
     mean_us = sum(us for us in own.values() if us) / len(own) if all(own.values()) else None

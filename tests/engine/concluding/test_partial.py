@@ -22,6 +22,13 @@ HOTSPOT: dict[tuple[Subject, str], Value] = {
     (RUN, "step.time_us"): 10000.0,
     (RUN, "step.count"): 5,
 }
+NORMS: dict[tuple[Subject, str], Value] = {
+    (RUN, "operators.norm_us"): 51000.0,
+    (RUN, "operators.norm_share"): 0.08,
+    (RUN, "operators.norm_count"): 385,
+    (RUN, "operators.norm_types"): "Pow → ReduceMean → Rsqrt → Mul",
+    (RUN, "operators.compute_us"): 641000.0,
+}
 TAIL: dict[tuple[Subject, str], Value] = {
     (RUN, "run.world_size"): 4,
     (RUN, "run.rank_count"): 4,
@@ -73,6 +80,7 @@ def reached(rule: str, base: dict[tuple[Subject, str], Value], **more: Value) ->
         ("SCHED020", GAPS, {"recording__device_tasks": 19}),
         ("SCHED020", GAPS, {"communication__unseen_ranks": 2}),
         ("COMP085", HOTSPOT, {"recording__kind": "fragment"}),
+        ("COMP063", NORMS, {"operators__are_placed": False}),
         ("COMM021", TAIL, {"run__unmeasured_ranks": 1}),
         ("COMM010", EXPOSED, {"communication__untold_ranks": 2}),
         ("COMM010", EXPOSED, {"run__left_out_ranks": (2,)}),
@@ -82,7 +90,8 @@ def reached(rule: str, base: dict[tuple[Subject, str], Value], **more: Value) ->
 def test_what_rests_on_a_part_is_low_and_holds_only_if_the_rest_looks_alike(
     rule: str, base: dict[tuple[Subject, str], Value], part: dict[str, Value]
 ) -> None:
-    """A handful of kernels, files without steps or times, ranks at hand whose steps or collectives nobody can tell."""
+    """A handful of kernels, files without steps or times, kernels of a step that nobody timed, ranks
+    at hand whose steps or collectives nobody can tell."""
     finding = reached(rule, base, **part)
     assert finding.severity.value == "low"
     assert any("only if" in doubt.en and "仅当" in doubt.zh for doubt in finding.doubts)
@@ -111,6 +120,8 @@ def test_of_a_part_a_cause_is_doubted_and_what_is_measured_is_not(
     [
         ("COMP085", HOTSPOT, {"recording__kernels": 20, "recording__kind": "training_steps"}),
         ("COMP085", HOTSPOT, {"recording__kernels_left": 20}),
+        ("COMP063", NORMS, {"operators__are_placed": True}),
+        ("COMP063", NORMS, {"operators__are_placed": False, "recording__kind": "kernel_benchmark"}),
         ("COMP085", HOTSPOT, {"recording__kernels": 4000, "run__unmeasured_ranks": 1}),
         ("SCHED020", GAPS, {"recording__device_tasks": 20}),
         ("COMM021", TAIL, {"run__unmeasured_ranks": 0, "recording__kernels": 3}),

@@ -61,6 +61,24 @@ def test_sums_of_more_than_the_steps_bound_nothing(tmp_path):
     assert "delays the operators that depend on it" in finding.message.en
 
 
+@pytest.mark.parametrize("told", [True, False])
+def test_a_share_of_kernels_weighs_only_in_a_step_that_somebody_timed(tmp_path, told):
+    """Without its column of computing the step table times nothing: four tenths of the kernel time may be a hundredth
+    of the step. The type is told all the same, and what its weight rests on."""
+    rows = [MATMUL, SWIGLU, ("ScatterElements", "AI_CPU", 4, 60_000.0)]
+    report = _report(tmp_path, rows, [(40_000.0, 1_000.0)] * 4)
+    if not told:
+        table = tmp_path / "step_trace_time.csv"
+        lines = [line.split(",") for line in table.read_text(encoding="utf-8").splitlines()]
+        table.write_text("\n".join(",".join(line[:2] + line[3:]) for line in lines) + "\n", encoding="utf-8")
+        report = advise([tmp_path], load_rules(), Options())
+    finding = _on_aicpu(report)
+    assert finding.subject.id == "ScatterElements"
+    assert finding.severity.value == ("critical" if told else "low")
+    assert any("how long the step lasts" in doubt.en for doubt in finding.doubts) != told
+    assert report.summary.direction == ("computation" if told else "undetermined")
+
+
 @pytest.mark.parametrize("core", ["AI_CPU", "HCCL"])
 def test_collectives_of_a_statistic_are_told(tmp_path, core):
     """Whether computation hides them, nobody knows; that they take four tenths of the device's time is told."""
