@@ -13,6 +13,9 @@ from advisor.facts.cluster.meetings import Model
 from advisor.facts.cluster.replay import gain, model
 from advisor.facts.collectives.exchanges import EXCHANGES
 from advisor.facts.collectives.exposure import joints
+from advisor.facts.collectives.inherent import is_side_by_side
+from advisor.facts.collectives.link_speed import LINKS, loads_by_kind
+from advisor.facts.collectives.parallelism import partition
 from advisor.facts.collectives.size_classes import small_names, whole_joints
 from advisor.facts.device.course import COURSE
 from advisor.facts.step.times import STEPS
@@ -27,6 +30,9 @@ KINDS = (
          formula="1 − the part in which they move data × their bandwidth ÷ that of large messages, at most 1; that "
                  "part is 1 − collective.latency_share or size ÷ their bandwidth ÷ their transfer, the lesser",
          needs="collectives"),
+    kind("collective.link_bandwidth_bytes_per_s", "bytes_per_s", "collective",
+         "what the fastest of their links reaches by itself, where the links of one card carry at once and no larger "
+         "messages tell how fast they are", formula="largest Σ size ÷ Σ time of a link", needs="links transports"),
     kind("collective.start_up_gain_us", "us", "collective",
          "what a step gains where they are fused into a few, all members' files at hand",
          formula="the step as replayed − the step replayed without the part of their time that is start-up "
@@ -37,10 +43,14 @@ KINDS = (
 
 def measure(run: Run, facts: FactSet) -> Iterator[Fact]:
     """Of each kind of collectives of which start-up is known, and of the small ones where they stand beside larger."""
-    shares = {each: share for each in facts.subjects("collective") if (share := _share(facts, each)) is not None}
+    alone = {each: rate for each in facts.subjects("collective") if (rate := _of_one_link(run, facts, each))}
+    found_of = ((each, _share(facts, each, alone.get(each))) for each in facts.subjects("collective"))
+    shares = {each: share for each, share in found_of if share is not None}
     if not shares:
         return
     sources = next((joint.sources for joint in joints(run)), ())
+    for subject, rate in alone.items():
+        yield from fact("collective.link_bandwidth_bytes_per_s", subject, rate, *sources)
     for subject, share in shares.items():
         yield from fact("collective.start_up_share", subject, share, *sources)
     found = model(run)
@@ -55,9 +65,28 @@ def measure(run: Run, facts: FactSet) -> Iterator[Fact]:
             yield from fact("collective.start_up_gain_us", subject, gain(found, {}, shorter), *sources)
 
 
-def _share(facts: FactSet, subject: Subject) -> float | None:
+def _of_one_link(run: Run, facts: FactSet, subject: Subject) -> float | None:
+    """What the fastest of their links reaches by itself, bytes per second. Links that carry at once reach together what
+    none of them does: against what one link carries, their sum hides the start-up of each."""
+    role, kind_, transport = (facts.value(f"collective.{name}", subject) for name in ("role", "kind", "transport"))
+    larger = ("large_bandwidth_bytes_per_s", "larger_bytes")
+    if not is_side_by_side(str(transport)) or any(
+        facts.value(f"collective.{name}", subject) is not None for name in larger
+    ):
+        return None
+    layout = partition(run)
+    rates = (
+        sums.bytes / sums.us * 1e6
+        for (group, told), loads in loads_by_kind(run).items() if told == kind_ and layout.role_of(group) == role
+        for (*_, over), sums in loads.items() if over == transport
+    )  # fmt: skip
+    return max(rates, default=None)
+
+
+def _share(facts: FactSet, subject: Subject, alone: float | None = None) -> float | None:
     """The part of the time that their size at the bandwidth of large messages does not need: in which they move no
-    data, as told or as the links' own transfers leave of it, and what these take longer than large ones."""
+    data, as told or as the links' own transfers leave of it, and what these take longer than large ones. `alone`: what
+    one of several links that carry at once reaches."""
     told, reached, large, most, size, us, count = (
         facts.number(f"collective.{name}", subject)
         for name in ("latency_share", "bandwidth_bytes_per_s", "large_bandwidth_bytes_per_s", "link_limit_bytes_per_s",
@@ -67,7 +96,7 @@ def _share(facts: FactSet, subject: Subject) -> float | None:
     if not reached or not usual:
         return told
     moving = size / reached * 1e6 * count / us if size and us and count else 1.0
-    return 1 - max(min(1 - (told or 0.0), moving), 0.0) * min(reached / usual, 1.0)
+    return 1 - max(min(1 - (told or 0.0), moving), 0.0) * min(min(reached, alone or reached) / usual, 1.0)
 
 
 def _without_start_up(run: Run, found: Model, facts: FactSet, subject: Subject, share: float) -> dict[int, float]:
@@ -86,5 +115,5 @@ def _without_start_up(run: Run, found: Model, facts: FactSet, subject: Subject, 
 
 
 FAMILIES = (
-    Family("start-ups", KINDS, measure, uses=(STEPS, EXCHANGES, COURSE), after=("parallelism", "communication")),
+    Family("start-ups", KINDS, measure, uses=(STEPS, EXCHANGES, COURSE, LINKS), after=("parallelism", "communication")),
 )  # fmt: skip

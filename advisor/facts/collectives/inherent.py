@@ -37,6 +37,11 @@ def is_told(transport: str) -> bool:
     return transport in _terms()["bytes_per_s"]
 
 
+def is_side_by_side(transport: str) -> bool:
+    """Whether the links of one card carry at once over this transport, each as much as a link does."""
+    return transport in _terms()["side_by_side"]
+
+
 def large_message() -> float:
     """Bytes from which a message shows what a link can do."""
     return float(_terms()["large"]["value"])

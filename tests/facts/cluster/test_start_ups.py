@@ -39,6 +39,25 @@ def test_it_is_what_large_messages_do_not_need(told: dict[str, float], share: fl
     assert found == (None if share is None else pytest.approx(share))
 
 
+@pytest.mark.parametrize(
+    ("told", "alone", "share"),
+    [
+        # three links carry a third each in 31 of 37 us: at its speed a link needs 8 of them
+        ({}, 150e3 / 31 * 1e6, 1 - 150e3 / 18e9 * 1e6 / 37),
+        ({}, None, 1 - 450e3 / 18e9 * 1e6 / 37),
+        ({}, 20e9, 1 - 450e3 / 18e9 * 1e6 / 37),  # more than all of them together is none of theirs
+        ({"large_bandwidth_bytes_per_s": 450e3 / 31 * 1e6}, None, 1 - 31 / 37),
+    ],
+)
+def test_links_that_carry_at_once_are_measured_one_by_one(
+    told: dict[str, float], alone: float | None, share: float
+) -> None:
+    """What they reach together is compared with what one link carries only where nobody tells of a single one."""
+    base = {"latency_share": 6 / 37, "bandwidth_bytes_per_s": 450e3 / 31 * 1e6, "link_limit_bytes_per_s": 18e9}
+    facts = FactSet([Fact(f"collective.{name}", SUBJECT, value) for name, value in (base | told).items()])
+    assert _share(facts, SUBJECT, alone) == pytest.approx(share)
+
+
 def test_what_start_ups_cost_does_not_depend_on_how_many_collectives_are_kept(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
