@@ -31,8 +31,9 @@ KINDS = (
                  "part is 1 − collective.latency_share or size ÷ their bandwidth ÷ their transfer, the lesser",
          needs="collectives"),
     kind("collective.link_bandwidth_bytes_per_s", "bytes_per_s", "collective",
-         "what the fastest of their links reaches by itself, where the links of one card carry at once and no larger "
-         "messages tell how fast they are", formula="largest Σ size ÷ Σ time of a link", needs="links transports"),
+         "what the fastest of their links reaches by itself, where several carry at once and reach more together, and "
+         "no larger messages tell how fast they are",
+         formula="largest Σ size ÷ Σ time of a link", needs="links transports"),
     kind("collective.start_up_gain_us", "us", "collective",
          "what a step gains where they are fused into a few, all members' files at hand",
          formula="the step as replayed − the step replayed without the part of their time that is start-up "
@@ -66,8 +67,8 @@ def measure(run: Run, facts: FactSet) -> Iterator[Fact]:
 
 
 def _of_one_link(run: Run, facts: FactSet, subject: Subject) -> float | None:
-    """What the fastest of their links reaches by itself, bytes per second. Links that carry at once reach together what
-    none of them does: against what one link carries, their sum hides the start-up of each."""
+    """What the fastest of their links reaches by itself, bytes per second, where all of them together reach more:
+    against what one link carries, the sum of links that carry at once hides the start-up of each."""
     role, kind_, transport = (facts.value(f"collective.{name}", subject) for name in ("role", "kind", "transport"))
     larger = ("large_bandwidth_bytes_per_s", "larger_bytes")
     if not is_side_by_side(str(transport)) or any(
@@ -80,7 +81,9 @@ def _of_one_link(run: Run, facts: FactSet, subject: Subject) -> float | None:
         for (group, told), loads in loads_by_kind(run).items() if told == kind_ and layout.role_of(group) == role
         for (*_, over), sums in loads.items() if over == transport
     )  # fmt: skip
-    return max(rates, default=None)
+    together = facts.number("collective.bandwidth_bytes_per_s", subject) or 0.0
+    alone = max(rates, default=together)
+    return alone if alone < together else None
 
 
 def _share(facts: FactSet, subject: Subject, alone: float | None = None) -> float | None:
@@ -96,7 +99,7 @@ def _share(facts: FactSet, subject: Subject, alone: float | None = None) -> floa
     if not reached or not usual:
         return told
     moving = size / reached * 1e6 * count / us if size and us and count else 1.0
-    return 1 - max(min(1 - (told or 0.0), moving), 0.0) * min(min(reached, alone or reached) / usual, 1.0)
+    return 1 - max(min(1 - (told or 0.0), moving), 0.0) * min((alone or reached) / usual, 1.0)
 
 
 def _without_start_up(run: Run, found: Model, facts: FactSet, subject: Subject, share: float) -> dict[int, float]:
