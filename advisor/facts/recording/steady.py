@@ -98,11 +98,32 @@ def find_steady(
         before = float(start[found.first] - start[0]) / 1000
         if kept and found.first > first and idle[found.first] >= limits["idle_share"] * before:
             first = found.first
+        if first == found.first:
+            first += found.length * longer_at_first(_lengths_of(found, start, free), 1)
+            found = Repetition(first, found.last, found.length)
     unseen = (gap >= limits["gap_us"]) & seen[1:] & computes[1:]  # however long the other gaps are: no state either
     recorded = max(float(free[-1] - start[first]) / 1000, 1e-9)
     told = measured is not None or float(gap[first:][unseen[first:]].sum()) < limits["unjudged_share"] * recorded
     repeats = found is not None or repeats_in_parts(kinds[first:], end[first:] - start[first:])
     return Steady(first, size, told, found, repeats, measured is not None)
+
+
+def _lengths_of(found: Repetition, start: Ints, free: Ints) -> Floats:
+    """How long each execution lasts until the next one begins, the last one until its end, microseconds."""
+    begins = start[found.first : found.last : found.length][: found.executions]
+    return np.diff(np.append(begins, free[found.first + found.executions * found.length - 1])) / 1000
+
+
+def longer_at_first(lengths: Floats, fewest: int) -> int:
+    """How many first ones of steps or executions are longer than all the others, which are alike: a few, and `fewest`
+    at least; 0 where none are."""
+    ends = section("odd_ends")
+    for count in range(min(int(ends["most"]), len(lengths) // int(ends["steps"])), fewest - 1, -1):
+        first, rest = lengths[:count], lengths[count:]
+        apart = float(first.min() - rest.max())
+        if apart > max(ends["apart_share"] * float(np.median(rest)), ends["apart_factor"] * float(np.ptp(rest))):
+            return count
+    return 0
 
 
 def _warmed_up(kinds: Ints, start: Ints, end: Ints, after_long: Ints, work: Floats) -> int:

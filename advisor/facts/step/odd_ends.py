@@ -8,6 +8,7 @@ import numpy as np
 
 from advisor.facts.device.course import Course
 from advisor.facts.recording.limits import section
+from advisor.facts.recording.steady import longer_at_first
 from advisor.facts.step.start_gap import is_host_window
 from advisor.facts.step.times import StepTimes
 
@@ -54,16 +55,10 @@ def without_ramp(times: dict[int, StepTimes], fewest: int = 2) -> dict[int, Step
     """Without a few first steps that are longer than all the others, which are alike, by what most ranks do themselves:
     clocks and caches warm up everywhere, and where one rank is slow its peers only wait. `fewest` steps at least: a
     single one may have had a pause."""
-    ends = section("odd_ends")
 
     def longer(one: StepTimes) -> int:
         own = one.time - np.nan_to_num(one.phases.get("exposed", np.zeros(len(one.time))))
-        for count in range(min(int(ends["most"]), len(one.steps) // int(ends["steps"])), fewest - 1, -1):
-            first, rest = own[:count], own[count:]
-            apart = float(first.min() - rest.max())
-            if apart > max(ends["apart_share"] * float(np.median(rest)), ends["apart_factor"] * float(np.ptp(rest))):
-                return count
-        return 0
+        return longer_at_first(own, fewest)
 
     return _on_most(times, {rank: longer(one) for rank, one in times.items()}, "warm-up")
 

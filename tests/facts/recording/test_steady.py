@@ -45,6 +45,17 @@ def test_parameters_made_one_by_one_are_set_up():
     assert (found.repetition.length, found.repetition.executions) == (len(layers), 12)
 
 
+def test_first_executions_that_warm_up_are_set_up():
+    """The host launches slowly in the first two of twelve executions, and never again."""
+    layers = [*[1, 2, 3, 1, 4] * 6, *[5, 2, 6, 5, 4] * 6, *[7] * 6]
+    slow = [(i, 90.0) for i in range(2 * len(layers))]
+    found = find_steady(*course(layers * 12, slow, kernel_us=100.0))
+    assert found.first == 2 * len(layers)
+    assert found.repetition is not None and found.repetition.executions == 10
+    again = find_steady(*course(layers * 12, [*slow, *((i + 8 * len(layers), 90.0) for i, _ in slow)], kernel_us=100.0))
+    assert again.first == 0
+
+
 def test_what_keeps_the_device_busy_before_a_loop_is_judged_with_it():
     """As many kernels before it, one behind the other: a prompt that is read, say."""
     layers = [*[1, 2, 3, 1, 4] * 6, *[5, 2, 6, 5, 4] * 6, *[7] * 6]
