@@ -334,17 +334,21 @@ def test_a_few_of_the_steps_that_were_asked_for_clear_nothing(recorded: int, ask
     assert direction(known) == told
 
 
-@pytest.mark.parametrize(("share", "compared", "told"), [
-    (0.05, False, "undetermined"), (0.02, False, "healthy"), (0.05, True, "healthy"),
+@pytest.mark.parametrize(("share", "lacking", "told"), [
+    (0.05, "communication_matrix.json", "undetermined"), (0.05, "communication.json", "undetermined"),
+    (0.02, "communication_matrix.json", "healthy"), (0.02, "communication.json", "healthy"), (0.05, "", "healthy"),
 ])  # fmt: skip
-def test_exposed_transfers_are_cleared_by_links_side_by_side_only(share: float, compared: bool, told: str) -> None:
-    """A slow card slows every collective alike: without the links nobody sees that it is one card."""
+def test_exposed_transfers_are_cleared_by_links_side_by_side_and_sizes(share: float, lacking: str, told: str) -> None:
+    """A slow card slows every collective alike, and many small ones start up for most of their time: without the links
+    nobody sees that it is one card, without their sizes nobody sees the other."""
     known = facts(communication__exposed_transfer_share=share)
-    if compared:
+    if lacking != "communication_matrix.json":
         known.add(Fact("link.bandwidth_bytes_per_s", Subject("link", "0-1", (0, 1)), 18e9, 5))
+    if lacking != "communication.json":
+        known.add(Fact("collective.size_bytes", Subject("collective", "hcom_allReduce_"), 4e6, 5))
     found = summarise([], [Check("X001", Outcome.PASS)], known)
     assert found.direction == told
-    assert (told == "healthy") == ("communication_matrix.json" not in found.headline.en)
+    assert (told == "healthy") == (not lacking or lacking not in found.headline.en)
 
 
 @given(st.integers(2, 16), st.integers(1, 32), st.floats(0.0, 0.99))
