@@ -178,14 +178,21 @@ def repeats_in_parts(kinds: Ints, duration: Ints) -> bool:
 
 
 def find_repetition(kinds: Ints, duration: Ints) -> Repetition | None:
-    """The sequence of kernels that recurs over most of the work; None where none does."""
+    """The sequence of kernels that recurs over most of the work; None where none does. Distances between single kernels
+    tell its length; where each comes many times in it, that of all of them at once."""
+    found = _of_lengths(kinds, duration, _lengths(kinds, int(section("repetition")["candidates"])))
+    return found or _of_lengths(kinds, duration, _distances(kinds))
+
+
+def _of_lengths(kinds: Ints, duration: Ints, lengths: list[int]) -> Repetition | None:
+    """The one of these lengths that recurs over most of the work."""
     limits, size = section("repetition"), len(kinds)
     least = int(limits["executions"])
     work = np.concatenate((np.zeros(1), np.cumsum(duration.astype(np.float64))))
     best: Repetition | None = None
     left = 0.0
     covered = limits["covered_share"] * work[-1]
-    for length in _lengths(kinds, int(limits["candidates"])):
+    for length in lengths:
         if length * least > size:
             continue
         starts, stops = _alike(kinds, length)
@@ -244,7 +251,6 @@ def _lengths(kinds: Ints, most: int) -> list[int]:
                 break
         if len(found) >= most:
             break
-    found.update(dict.fromkeys(_distances(kinds)))
     return sorted(found)
 
 
