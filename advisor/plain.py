@@ -1,7 +1,7 @@
 """The nouns of the model as JSON knows them, and back: what is read is typed at every depth, or refused with its place.
 
 Reports and facts come back from anywhere; a list where a text belongs must be told on reading, not met in a page.
-JSON has the fields of the nouns with their names; `_SPELT` lists the few that the public form spells otherwise.
+JSON has the fields of the dataclasses with their names; `_SPELT` lists the few that the public form spells otherwise.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ _OWN = {Problem: ("lost", "doubted"), Report: ("promised",), Source: ("table",),
 
 
 def to_plain(value: Any) -> Any:
-    """JSON's own types only: nouns as objects, tuples as lists, nothing infinite, no half characters."""
+    """JSON's own types only: dataclasses as objects, tuples as lists, nothing infinite, no half characters."""
     if isinstance(value, Enum):
         return value.value
     if isinstance(value, str):
@@ -38,7 +38,7 @@ def to_plain(value: Any) -> Any:
     if isinstance(value, (list, tuple)):
         return [to_plain(item) for item in value]
     kind: type = type(value)
-    if issubclass(kind, msgspec.Struct) or is_dataclass(kind):
+    if is_dataclass(kind):
         document = {name: to_plain(getattr(value, name)) for name in _names(kind)}
         return _SPELT[kind](document) if kind in _SPELT else document
     if hasattr(value, "item"):
@@ -49,13 +49,7 @@ def to_plain(value: Any) -> Any:
 @cache
 def _names(kind: type) -> tuple[str, ...]:
     own = next((_OWN[base] for base in kind.__mro__ if base in _OWN), ())
-    return tuple(name for name in field_names(kind) if name not in own)
-
-
-@cache
-def field_names(kind: Any) -> tuple[str, ...]:
-    """The fields of a class of structs or of dataclasses, in their order."""
-    return kind.__struct_fields__ if issubclass(kind, msgspec.Struct) else tuple(each.name for each in fields(kind))
+    return tuple(field.name for field in fields(kind) if field.name not in own)
 
 
 def from_plain(document: Any, kind: type[T]) -> T:
@@ -65,7 +59,7 @@ def from_plain(document: Any, kind: type[T]) -> T:
 
 
 def _respelt(value: Any) -> Any:
-    """The document with the fields of the nouns it stands for."""
+    """The document with the fields of the dataclasses it stands for."""
     if isinstance(value, list):
         return [_respelt(item) for item in value]
     if not isinstance(value, Mapping):

@@ -117,8 +117,9 @@ def tell_sums(rank: Rank, frame: Any, time: Any) -> bool:
     """Tells a step table whose columns contradict each other. `time` is each step's length, microseconds. False where
     they make two sums wrong in every row: they are not what their headings say."""
     equal = (*_EQUAL, _WHOLE) if rank.framework == "pytorch" else _EQUAL
-    moved = _tell(rank, frame, time, "steps", equal) > 1
-    _tell(rank, frame, time, "steps", (_BUBBLE,))
+    told = _told(frame)
+    moved = _tell(rank, told, time, "steps", equal) > 1
+    _tell(rank, told, time, "steps", (_BUBBLE,))
     _tell_computing(rank, frame, float(np.nansum(time)))
     _tell_lost(rank, frame)
     if "preparing_us" not in frame:
@@ -139,12 +140,16 @@ def tell_sums(rank: Rank, frame: Any, time: Any) -> bool:
 
 def _tell_lost(rank: Rank, frame: Any) -> None:
     """Every row has every column, or none has it: where cells were lost, those behind may have moved."""
-    for column, values in _told(frame).items():
-        lost = int(np.isnan(values).sum())
-        if lost:
-            heading = ", ".join(rank.headings("steps", column)) or column
-            text = f"{lost} of {len(frame)} rows lack {heading}: cells were moved or lost"
-            rank.note(rank.relative(rank.tables["steps"].paths[0]), text)
+    for column, lost in _lost(frame).items():
+        heading = ", ".join(rank.headings("steps", column)) or column
+        text = f"{int(lost.sum())} of {len(frame)} rows lack {heading}: cells were moved or lost"
+        rank.note(rank.relative(rank.tables["steps"].paths[0]), text)
+
+
+def _lost(frame: Any) -> dict[str, Mask]:
+    """The rows that lack a column which others have."""
+    missing = {name: frame[name].isna().to_numpy(bool) for name in frame.columns if name != "step"}
+    return {name: rows for name, rows in missing.items() if rows.any() and not rows.all()}
 
 
 def moved_rows(rank: Rank, frame: Any, time: Floats) -> Mask:
@@ -153,8 +158,8 @@ def moved_rows(rank: Rank, frame: Any, time: Floats) -> Mask:
     equal = (*_EQUAL, _WHOLE) if rank.framework == "pytorch" else _EQUAL
     told = _told(frame)
     wrong, lacking = np.zeros(len(frame), bool), np.zeros(len(frame), bool)
-    for values in told.values():
-        lacking |= np.isnan(values)
+    for lost in _lost(frame).values():
+        lacking |= lost
     for sums in (*equal, _BUBBLE):
         broken = _broken(told, time, sums)
         wrong |= False if broken is None else broken
@@ -188,12 +193,12 @@ def _tell_computing(rank: Rank, frame: Any, length: float) -> None:
 
 def tell_phases(rank: Rank, frame: Any, time: Any) -> None:
     """The same of the older step trace."""
-    _tell(rank, frame, time, "step_phases", (_PHASES,))
+    _tell(rank, _told(frame), time, "step_phases", (_PHASES,))
 
 
 def tell_cluster_phases(rank: Rank, frame: Any, time: Any) -> None:
     """The same of the older cluster analysis."""
-    _tell(rank, frame, time, "cluster_phases", (_CLUSTER,))
+    _tell(rank, _told(frame), time, "cluster_phases", (_CLUSTER,))
 
 
 def statistic_of(rank: Rank) -> Any:
@@ -333,18 +338,18 @@ def tell_overlap(rank: Rank, overlapped: Floats, computing: Floats, time: Floats
         rank.note(rank.relative(rank.tables["steps"].paths[0]), text, ("steps",))
 
 
-def _tell(rank: Rank, frame: Any, time: Any, table: str, equal: tuple[Sum, ...]) -> int:
+def _tell(rank: Rank, told: Mapping[str, Floats], time: Any, table: str, equal: tuple[Sum, ...]) -> int:
     """How many of the sums are wrong in every row."""
-    always, told = 0, _told(frame)
+    always = 0
     for left, right in equal:
         broken = _broken(told, time, (left, right))
         wrong = 0 if broken is None else int(broken.sum())
         if wrong:
             headings = [" + ".join(rank.headings(table, *side)) for side in (left, right)]
             place = rank.relative(rank.tables[table].paths[0])
-            text = f"{headings[0]} is not {headings[1]} in {wrong} of {len(frame)} rows"
+            text = f"{headings[0]} is not {headings[1]} in {wrong} of {len(time)} rows"
             rank.note(place, f"contradicts itself: {text}", (table,))
-            always += wrong == len(frame)
+            always += wrong == len(time)
     return always
 
 

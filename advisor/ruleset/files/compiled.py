@@ -11,18 +11,19 @@ import json
 import logging
 import sys
 from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import fields
 from enum import Enum
 from pathlib import Path
 from typing import Any
 
 from msgspec import Struct, field
+from msgspec.structs import astuple
 
 from advisor.facts.base import FactKind
 from advisor.kept import load, own_folder, program, prune, store
 from advisor.knowledge.remedy import RemedySpec, remedy_files
 from advisor.knowledge.thresholds import thresholds_path
 from advisor.model import Confidence, Direction, Severity, Text, Verify
-from advisor.plain import field_names
 from advisor.ruleset.files.found import rule_files
 from advisor.ruleset.language import conditions, expression
 from advisor.ruleset.rule import Doubt, Explains, Ladder, RemedyUse, Rule, SavingSpec, Threshold
@@ -162,7 +163,9 @@ def _plain(value: Any) -> Any:
 def _parts(value: Any) -> Iterable[Any]:
     if isinstance(value, Enum):
         return (value.value,)
-    return value if isinstance(value, tuple) else (getattr(value, name) for name in field_names(value.__class__))
+    if isinstance(value, Struct):
+        return astuple(value)
+    return value if isinstance(value, tuple) else (getattr(value, field.name) for field in fields(value))
 
 
 def _refuse(value: object) -> Any:

@@ -9,7 +9,7 @@ from __future__ import annotations
 import csv
 import math
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -302,23 +302,27 @@ def _times_by_block(rows: Sequence[Row]) -> list[float]:
 
 def _computing_times(rows: Sequence[Row]) -> list[float]:
     """How long the cube and vector units of each block compute, in the order of its times; empty if untold."""
-    found: dict[str | None, float] = {}
-    for row in rows:
-        done = sum(_number(row.get(name)) or 0.0 for name in _COMPUTING)
-        found[row.get("block_id")] = found.get(row.get("block_id"), 0.0) + done
-    return list(found.values()) if any(found.values()) else []
+    return _summed_by_block(rows, lambda row: sum(_number(row.get(name)) or 0.0 for name in _COMPUTING))
 
 
 def _moved(rows: Sequence[Row]) -> list[float]:
     """What each block's memory units move, in kB, in the order of its times: for how long, times how fast. Empty if
     untold."""
-    found: dict[str | None, float] = {}
-    for row in rows:
-        parts = (
+
+    def moved(row: Row) -> float:
+        return sum(
             (_number(row.get(f"{unit}_time(us)")) or 0.0) * (_number(row.get(f"{unit}_active_bw(GB/s)")) or 0.0)
             for unit in _MOVING
         )
-        found[row.get("block_id")] = found.get(row.get("block_id"), 0.0) + sum(parts)
+
+    return _summed_by_block(rows, moved)
+
+
+def _summed_by_block(rows: Sequence[Row], told: Callable[[Row], float]) -> list[float]:
+    """The sum of what the rows of each block tell, in the order of its times; empty where none tells anything."""
+    found: dict[str | None, float] = {}
+    for row in rows:
+        found[row.get("block_id")] = found.get(row.get("block_id"), 0.0) + told(row)
     return list(found.values()) if any(found.values()) else []
 
 
