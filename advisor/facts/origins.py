@@ -31,6 +31,8 @@ class Origins:
         """A file's name without numbers -> what one such file tells of its columns."""
         self._headings: dict[tuple[str, str], dict[str, tuple[str, ...]]] = {}
         """Table and such a name -> what the file calls the table's columns."""
+        self._finished: dict[Source, Source] = {}
+        """What was asked for -> the same in words of its file: facts of one table name few of its columns."""
 
     def traced(self, item: Fact, kind: FactKind | None, tables: Sequence[str] = ()) -> Fact:
         """The fact, with a file for each of its sources. `tables` are those that its family reads."""
@@ -49,6 +51,11 @@ class Origins:
 
     def _written(self, source: Source) -> Source:
         """The source with what its file calls the columns, and nothing of those that the file does not have."""
+        if source not in self._finished:
+            self._finished[source] = self._in_words_of_its_file(source)
+        return self._finished[source]
+
+    def _in_words_of_its_file(self, source: Source) -> Source:
         rank = self._read_from(source.file).get(source.table)
         if rank is None or not source.columns:
             return source

@@ -55,6 +55,12 @@ def others_median(values: Floats, among: Mask | None = None) -> Floats:
     return result
 
 
+def medians_of_others(values: Mapping[int, float]) -> dict[int, float]:
+    """rank -> the median of what the other ranks have; NaN where there is no other."""
+    column = np.fromiter(values.values(), np.float64, len(values))[:, None]
+    return dict(zip(values, others_median(column)[:, 0].tolist(), strict=True))
+
+
 def _medians(values: Floats) -> Floats:
     """The median of each column, NaN not counted; NaN where none is known."""
     found, known = np.full(values.shape[1], np.nan), np.isfinite(values).any(axis=0)

@@ -9,6 +9,7 @@ from collections.abc import Iterator, Mapping
 import numpy as np
 
 from advisor.facts.base import FactSet, Family, Run, fact, kind
+from advisor.facts.cluster.peers import medians_of_others
 from advisor.facts.collectives.link_speed import LINKS, Key, Sums, loads_by_kind
 from advisor.model import Fact, Subject
 
@@ -38,8 +39,11 @@ def measure(run: Run, facts: FactSet) -> Iterator[Fact]:
         if len(received) < _FEWEST or received.keys() != sent.keys():
             continue
         lasts = max(each.us for each in links.values())
+        usually_sent, usually_received = medians_of_others(sent), medians_of_others(received)
         for rank in sent:
-            ratio, is_sent = max((_ratio(rank, sent), True), (_ratio(rank, received), False))
+            ratio, is_sent = max(
+                (sent[rank] / usually_sent[rank], True), (received[rank] / usually_received[rank], False)
+            )
             moved = sent if is_sent else received
             mean = float(np.mean(list(moved.values())))
             told[rank] = moved[rank], ratio, is_sent, lasts * max(1 - mean / moved[rank], 0.0)
@@ -57,11 +61,6 @@ def _bytes_of(links: Mapping[Key, Sums], end: int) -> dict[int, float]:
     for key, each in links.items():
         found[int(key[end])] += each.bytes
     return found
-
-
-def _ratio(rank: int, moved: Mapping[int, float]) -> float:
-    """A rank's bytes ÷ the median of its peers'; each of them moves something."""
-    return moved[rank] / float(np.median([size for peer, size in moved.items() if peer != rank]))
 
 
 FAMILIES = (Family("uneven_exchange", KINDS, measure, uses=(LINKS,)),)

@@ -16,6 +16,7 @@ from msgspec import Struct, field
 
 from advisor.basics.arrays import Mask
 from advisor.facts.base import FactSet, Family, Run, fact, kind
+from advisor.facts.cluster.peers import medians_of_others
 from advisor.facts.collectives.accumulation import accumulates
 from advisor.facts.collectives.exchanges import (
     EXCHANGES,
@@ -636,16 +637,14 @@ def _sizes(run: Run) -> Iterator[Fact]:
         counts = Counter(told[r] for r in members if r in told)
         usual = max(counts, key=lambda count: (counts[count], count), default=0)
         known = [r for r in members if told.get(r) == usual]
+        sizes, times = ({rank: of[rank] for rank in known} for of in (moved, lasts))
+        usual_size, usual_time = medians_of_others(sizes), medians_of_others(times)
         for rank in known:
-            subject = Subject("rank", str(rank), (rank,))
-            yield from fact("rank.transfer_bytes", subject, moved[rank], *exchanges[rank].sources)
-            others = [moved[r] for r in known if r != rank]
-            if others and np.median(others) > 0:
-                yield from fact(
-                    "rank.transfer_ratio", subject, moved[rank] / float(np.median(others)), *exchanges[rank].sources
-                )
-                longer = lasts[rank] - float(np.median([lasts[r] for r in known if r != rank]))
-                yield from fact("rank.transfer_longer_us", subject, max(longer, 0.0), *exchanges[rank].sources)
+            subject, sources = Subject("rank", str(rank), (rank,)), exchanges[rank].sources
+            yield from fact("rank.transfer_bytes", subject, sizes[rank], *sources)
+            if usual_size[rank] > 0:
+                yield from fact("rank.transfer_ratio", subject, sizes[rank] / usual_size[rank], *sources)
+                yield from fact("rank.transfer_longer_us", subject, max(times[rank] - usual_time[rank], 0.0), *sources)
 
 
 FAMILIES = (

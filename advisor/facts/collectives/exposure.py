@@ -53,13 +53,16 @@ def quiet_steps(run: Run) -> frozenset[str]:
 
 def step_names(run: Run, seen: list[str]) -> set[str]:
     """Steady steps among those seen; all but the first where the step table and these files share no name."""
-    times = steady(run)
-    names = {s for t in times.values() for s in t.steps}
-    common = names & set(seen)
-    if common:
+    if common := _steady_names(run) & set(seen):
         return common
     ordered = list(dict.fromkeys(seen))
     return set(ordered[1:] if len(ordered) > 2 else ordered)
+
+
+@computed
+def _steady_names(run: Run) -> set[str]:
+    """Steady steps of any rank."""
+    return {step for times in steady(run).values() for step in times.steps}
 
 
 def _steady_part(joint: Joint, run: Run, quiet: int) -> Joint | None:

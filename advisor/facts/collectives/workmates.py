@@ -14,6 +14,7 @@ import numpy as np
 
 from advisor.basics.arrays import Floats
 from advisor.facts.base import Run, computed, fact, kind
+from advisor.facts.cluster.peers import medians_of_others
 from advisor.facts.collectives.exchanges import Exchanges
 from advisor.facts.collectives.exposure import exposures, joints
 from advisor.facts.collectives.joints import Joint
@@ -230,6 +231,7 @@ def measure_arrivals(
     for joint in together:
         for rank in joint.ranks:
             beside[rank].update(joint.ranks)
+    usual = medians_of_others(moving)
     for rank, waits in sorted(awaited.items()):
         subject, sources = Subject("rank", str(rank), (rank,)), together[0].sources
         us = sum(waits.values()) / samples
@@ -237,8 +239,7 @@ def measure_arrivals(
         ranks = len(beside[rank])
         by_chance = min(math.exp(math.log(ranks) - chance[rank]), 1.0) if ranks > 1 else None
         yield from fact("rank.awaited_chance", subject, by_chance, *sources, samples=samples)
-        others_us = [us for other, us in moving.items() if other != rank]
-        excess = moving[rank] - float(np.median(others_us)) if others_us else None
+        excess = moving[rank] - usual[rank] if len(usual) > 1 else None
         yield from fact("rank.moving_excess_us", subject, excess, *sources, samples=samples)
         yield from fact("rank.awaited_share", subject, us / step_us if step_us else None, *sources, samples=samples)
         if sum(waits.values()) > 0 and rank in receives:

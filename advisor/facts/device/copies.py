@@ -11,7 +11,7 @@ from msgspec import Struct
 from advisor.basics.arrays import Floats, Ints
 from advisor.basics.intervals import Intervals, covered_in, intersect, union
 from advisor.facts.base import FactSet, Family, Reduction, Run, fact, kind
-from advisor.facts.cluster.peers import held_by_most
+from advisor.facts.cluster.peers import held_by_most, medians_of_others
 from advisor.facts.device.kernel_time import busy, idle_stretches, sums, timeline_of
 from advisor.facts.operators.coverage import scale
 from advisor.facts.recording.limits import section
@@ -189,13 +189,13 @@ def measure(run: Run, facts: FactSet) -> Iterator[Fact]:
     if not rows:
         return
     sources = found[next(iter(rows))].sources
+    usual = medians_of_others({rank: row["timeline.copy_idle_us"] for rank, row in rows.items()})
     for rank, row in rows.items():
         subject = Subject("rank", str(rank), (rank,))
         for name, value in row.items():
             yield from fact(name, subject, value, *found[rank].sources)
-        others = [other["timeline.copy_idle_us"] for peer, other in rows.items() if peer != rank]
-        if others:
-            above = max(row["timeline.copy_idle_us"] - float(np.median(others)), 0.0)
+        if len(usual) > 1:
+            above = max(row["timeline.copy_idle_us"] - usual[rank], 0.0)
             yield from fact("rank.copy_excess_us", subject, above, *found[rank].sources)
     columns: dict[str, list[float]] = defaultdict(list)
     for row in rows.values():

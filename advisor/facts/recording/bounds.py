@@ -29,7 +29,8 @@ NONE = Bounds(None, None)
 
 def impossible(item: Fact, kind: FactKind) -> str:
     """Why no measurement can give this value; "" where it can."""
-    return beyond(kind.name, kind.unit, item.value, f"{item.name} of {item.subject}")
+    said = beyond(kind.name, kind.unit, item.value)
+    return said and beyond(kind.name, kind.unit, item.value, f"{item.name} of {item.subject}")
 
 
 def beyond(name: str, unit: str, value: object, called: str = "") -> str:
@@ -37,12 +38,13 @@ def beyond(name: str, unit: str, value: object, called: str = "") -> str:
     if isinstance(value, bool) or not isinstance(value, (int, float)):
         return ""
     bounds, slack = bounds_of(name, unit), rounding()
-    shown = f"{called or name} would be {show(value, unit)}"
     if bounds.least is not None and value < bounds.least - slack:
-        return f"{shown}, which cannot be below {show(bounds.least, unit)}"
-    if bounds.most is not None and value > bounds.most * (1 + slack):
-        return f"{shown}, which cannot be above {show(bounds.most, unit)}"
-    return ""
+        limit = f"below {show(bounds.least, unit)}"
+    elif bounds.most is not None and value > bounds.most * (1 + slack):
+        limit = f"above {show(bounds.most, unit)}"
+    else:
+        return ""
+    return f"{called or name} would be {show(value, unit)}, which cannot be {limit}"
 
 
 def rounding() -> float:

@@ -198,12 +198,10 @@ def without_open_end(times: dict[int, StepTimes]) -> dict[int, StepTimes]:
     """Without the last step of a rank behind which other ranks have further ones: its records stop within it, or what
     ran afterwards was added to it, unless it is as long as the rank's other steps and computes as much."""
 
-    def goes_on(step: str) -> bool:
-        return any(one.places.get(step, len(one.steps)) < len(one.steps) - 1 for one in times.values())
-
+    followed = {step for one in times.values() for step in one.steps[:-1]}
     return {
         rank: one.without(one.steps[-1:], CUT_END)
-        if len(one.steps) >= section("odd_ends")["steps"] and goes_on(one.steps[-1]) and not _ends_as_others(one)
+        if len(one.steps) >= section("odd_ends")["steps"] and one.steps[-1] in followed and not _ends_as_others(one)
         else one
         for rank, one in times.items()
     }

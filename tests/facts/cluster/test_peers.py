@@ -6,7 +6,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from hypothesis.extra.numpy import arrays
 
-from advisor.facts.cluster.peers import excess, held_by_most, others_median, spread, typical
+from advisor.facts.cluster.peers import excess, held_by_most, medians_of_others, others_median, spread, typical
 
 tables = st.tuples(st.integers(2, 9), st.integers(1, 4)).flatmap(
     lambda shape: arrays(float, shape, elements=st.floats(-1e6, 1e6))
@@ -18,6 +18,14 @@ def test_others_median_is_the_median_without_the_row(values):
     """The fast formula equals leaving each row out by hand."""
     expected = np.array([np.median(np.delete(values, i, axis=0), axis=0) for i in range(len(values))])
     assert np.allclose(others_median(values), expected)
+
+
+@given(st.dictionaries(st.integers(0, 99), st.floats(-1e6, 1e6), min_size=2, max_size=9))
+def test_each_rank_is_held_against_the_others_alone(values):
+    """What a rank has itself is no part of what is usual for it."""
+    told = medians_of_others(values)
+    assert told == pytest.approx({rank: np.median([v for r, v in values.items() if r != rank]) for rank in values})
+    assert np.isnan(medians_of_others({7: 3.0})[7])
 
 
 def test_of_two_steps_the_exception_does_not_count():
