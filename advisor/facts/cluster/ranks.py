@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 
 import numpy as np
+from msgspec import Struct
 from msgspec.structs import replace
 
 from advisor.basics.units import rank_list
@@ -193,104 +194,148 @@ def measure(run: Run, facts: FactSet) -> Iterator[Fact]:
     balance, layout = accounts(run), partition(run)
     if balance is None:
         return
-    late = latenesses(run)
-    step_us = balance.step_us
-    alike, gains = groups(run), group_gains(run)
-    peers = layout.peers()
-    idling = _idling(balance, peers)
+    late, peers = latenesses(run), layout.peers()
     behind_idle = max(_behind_idle(late, peers), behind_idle_us(balance, peers))
-    yield from fact("communication.behind_idle_share", RUN, behind_idle / step_us)
+    yield from fact("communication.behind_idle_share", RUN, behind_idle / balance.step_us)
     yield from fact("lateness.last_gap_us", RUN, _gap_of_last(balance, late), samples=len(balance.steps))
+    of_rank = {rank: members for members in peers.values() for rank in members}
+    together = _Together(run, facts, balance, late, of_rank)
+    idling = _idling(balance, peers)
     for row, rank in enumerate(balance.ranks):
-        subject = Subject("rank", str(rank), (rank,))
+        yield from together.waits_of(row, rank)
+        if (entry := together.entry_of(rank)) is None:
+            speed = kernel_speeds(run).get(rank)
+            yield from fact("rank.kernel_speed_ratio", _subject(rank), speed, *balance.sources.get(rank, ()))
+            continue
+        yield from together.lateness_of(entry)
+        if rank in idling:
+            share = idling[rank] / balance.step_us
+            yield from fact("rank.idle_excess_share", _subject(rank), share, *balance.sources.get(rank, ()))
+        if entry.late_us > 0 and entry.cause == "compute":
+            yield from together.computing_of(row, entry)
+        if rank in groups(run):
+            yield from together.gains_of(entry)
+
+
+class _Together(Struct, frozen=True):
+    """The ranks side by side."""
+
+    run: Run
+    facts: FactSet
+    balance: Accounts
+    late: dict[int, Lateness]
+    peers: Mapping[int, Sequence[int]]
+    """rank -> the ranks that do the same work, itself among them."""
+
+    def entry_of(self, rank: int) -> Lateness | None:
+        """How late it is, of which `across` stages nothing is its own where nothing is gained; None where nobody knows.
+
+        Of one that idles the replay alone tells whether other stages wait for it: its turn may not have come."""
+        entry, group = self.late.get(rank), groups(self.run).get(rank)
+        if entry is None or group is None or not entry.across or entry.cause == "compute":
+            return entry
+        return entry if group_gains(self.run)[group][0] > 0 else replace(entry, own_us=0.0)
+
+    def waits_of(self, row: int, rank: int) -> Iterator[Fact]:
+        """What it waits between kernels and for data, late or not."""
+        subject, balance, n = _subject(rank), self.balance, len(self.balance.steps)
         sources = balance.sources.get(rank, ())
-        n = len(balance.steps)
-        yield from fact("rank.launch_gap_us", subject, _launch_gap(balance, row, late.get(rank)), *sources, samples=n)
+        gap = _launch_gap(balance, row, self.late.get(rank))
+        yield from fact("rank.launch_gap_us", subject, gap, *sources, samples=n)
         if balance.data_known:
             yield from fact("rank.data_wait_us", subject, float(np.nanmedian(balance.data[row])), *sources, samples=n)
-        fetching, most = _fetching_us(run, rank), _data_bound(run, facts, subject)
+        most = _data_bound(self.run, self.facts, subject)
         yield from fact("rank.data_wait_most_us", subject, most, *sources, samples=n)
-        entry = late.get(rank)
-        if entry is None:
-            yield from fact("rank.kernel_speed_ratio", subject, kernel_speeds(run).get(rank), *sources)
-            continue
-        if entry.across and entry.cause != "compute" and rank in alike and not gains[alike[rank]][0] > 0:
-            # of one that idles the replay alone tells whether other stages wait for it: its turn may not have come
-            entry = replace(entry, own_us=0.0)
-        cause = balance.told_as(entry.cause)
+
+    def lateness_of(self, entry: Lateness) -> Iterator[Fact]:
+        """How late it is, why, and who is to be asked."""
+        run, balance, rank, n = self.run, self.balance, entry.rank, len(self.balance.steps)
+        subject, sources = _subject(rank), balance.sources.get(rank, ())
+        cause, most = balance.told_as(entry.cause), _data_bound(run, self.facts, subject)
         if cause == "data" and most is not None and most < COVERS * entry.parts["data"]:
             cause = "loop"
-        yield from _facts_of(entry, cause, subject, step_us, sources, n)
-        if entry.late_us > 0 and cause in ("data", "host", "idle", "loop"):
-            yield from fact("rank.late_owner", subject, _owner(facts, entry, subject), *sources)
+        yield from _facts_of(entry, cause, subject, balance.step_us, sources, n)
         yield from fact("rank.across_stages", subject, entry.across, *sources)
-        if entry.late_us > 0 and not entry.across:
+        if entry.late_us <= 0:
+            return
+        yield from fact("rank.is_last", subject, waits_for_nobody(run, rank), *sources)
+        if cause in ("data", "host", "idle", "loop"):
+            yield from fact("rank.late_owner", subject, _owner(self.facts, entry, subject), *sources)
+        if not entry.across:
             unknown = uncompared(run, [rank], set(balance.ranks))
             yield from fact("rank.uncompared_peers", subject, None if unknown is None else len(unknown), *sources)
-        if entry.late_us > 0:
-            yield from fact("rank.is_last", subject, waits_for_nobody(run, rank), *sources)
-        if entry.late_us > 0 and cause == "data":
+        if cause == "data":
+            fetching = _fetching_us(run, rank)
             yield from fact("rank.fetching_us", subject, fetching or None, *sources, samples=n)
-            group = alike.get(rank, (rank,))
-            others = [peer for peer in peers[layout.kin[rank]] if peer not in group and peer in balance.ranks]
-            waits = [_waits_for_data(run, facts, balance, peer) for peer in others] if balance.data_known else []
+            group = groups(run).get(rank, (rank,))
+            others = [peer for peer in self.peers[rank] if peer not in group and peer in balance.ranks]
+            waits = [_waits_for_data(run, self.facts, balance, peer) for peer in others] if balance.data_known else []
             yield from fact("rank.peers_data_wait_us", subject, min(waits, default=None), *sources, samples=n)
-        if rank in idling:
-            yield from fact("rank.idle_excess_share", subject, idling[rank] / step_us, *sources, samples=n)
-        if entry.late_us > 0 and entry.cause == "compute":
-            others = _compared(balance, rank, peers[layout.kin[rank]])
-            yield from fact("rank.measured_by", subject, _told_by(balance, others), *sources)
-            names = slow_operators(run, rank, others)
-            yield from fact("rank.slow_operators", subject, names or None, *sources)
-            yield from fact("rank.peer_clock_mhz", subject, _clock_of_others(facts, rank, others))
-            low, high = type_speeds(run, rank, others) or (None, None)
-            yield from fact("rank.type_speed_low", subject, low, *sources)
-            yield from fact("rank.type_speed_high", subject, high, *sources)
-            for name, chosen in (("matrix", is_matrix_product), ("attention", is_attention), ("other", _is_other)):
-                speed = speed_of(run, rank, others, chosen)
-                yield from fact(f"rank.{name}_speed", subject, speed, *sources)
-            least = type_speeds(run, rank, others, _is_other)
-            yield from fact("rank.other_speed_low", subject, least and least[0], *sources)
-            yield from fact("rank.masked_us", subject, masked_us(run, rank, others) or None, *sources)
-            yield from fact("rank.flop_ratio", subject, _flop_ratio(run, rank, others), *sources)
-            more, where = extra_work(run, rank, others)
-            # with less to do than its peers it has nothing that they do not have
-            yield from fact("rank.extra_work_us", subject, max(more, 0.0), *sources)
-            yield from fact("rank.extra_operators", subject, where or None, *sources)
-            yield from fact("rank.work_by_types", subject, rank in calls_of(run) and not run.each(COURSE), *sources)
-            if rank in slow_besides(run):
-                own, gained = float(np.nanmedian(balance.compute[row])), joint_saving(run, [Cure("speed", subject)])
-                yield from fact("rank.card_excess_us", subject, own * (1 - 1 / slow_besides(run)[rank]), *sources)
-                yield from fact("rank.card_saving_us", subject, gained, *sources)
-                yield from fact("rank.card_saving_share", subject, gained and gained / step_us, *sources)
-            if entry.work_idle_us:
-                yield from fact("rank.work_idle_us", subject, entry.work_idle_us, *sources, samples=n)
-                yield from fact("rank.work_idle_share", subject, entry.work_idle_us / step_us, *sources, samples=n)
-        if rank in alike:
-            group = alike[rank]
-            gain, basis = gains[group]
-            alike_work = layout.is_told or entry.speed is not None or not _neighbours(group, balance.ranks)
-            yield from fact("rank.work_is_alike", subject, alike_work, *sources)
-            if len(group) > 1 and entry.cause == "compute":
-                others = [member for member in peers[layout.kin[rank]] if member not in group]
-                yield from fact("rank.alike_apart", subject, unlike_ways(run, group, others, _is_other), *sources)
-            yield from fact("rank.alike_count", subject, len(group), *sources)
-            yield from fact("rank.alike_ranks", subject, rank_list(group), *sources)
-            pace = paced_together(run) if entry.cause == "data" else None
-            if pace is not None and group == pace.ranks:
-                sizes = [float(waits.mean()) for waits in pace.waits.values()]
-                yield from fact("rank.paced_alone_us", subject, pace.alone_us, *sources, samples=n)
-                yield from fact("rank.paced_by_all", subject, pace.everyone, *sources, samples=n)
-            else:
-                sizes = [late[r].parts.get(entry.cause, np.nan) for r in group]
-            yield from fact("rank.alike_least_us", subject, min(sizes), *sources)
-            yield from fact("rank.alike_most_us", subject, max(sizes), *sources)
-            together = sum(late[r].late_us for r in group) if late_one_by_one([late[r] for r in group]) else 0.0
-            yield from fact("rank.alike_sum_us", subject, together if together > gain else None, *sources)
-            yield from fact("rank.alike", subject, group, *sources)
-            yield from fact("rank.saving_us", subject, gain, *sources, samples=n)
-            yield from fact("rank.saving_share", subject, gain / step_us, *sources, samples=n)
-            yield from fact("rank.saving_basis", subject, basis, *sources)
+
+    def computing_of(self, row: int, entry: Lateness) -> Iterator[Fact]:
+        """Of one that computes longest: which of its types are slow, and what it does that its peers do not."""
+        run, balance, rank, step_us = self.run, self.balance, entry.rank, self.balance.step_us
+        subject, sources, n = _subject(rank), balance.sources.get(rank, ()), len(balance.steps)
+        others = _compared(balance, rank, self.peers[rank])
+        yield from fact("rank.measured_by", subject, _told_by(balance, others), *sources)
+        yield from fact("rank.slow_operators", subject, slow_operators(run, rank, others) or None, *sources)
+        yield from fact("rank.peer_clock_mhz", subject, _clock_of_others(self.facts, rank, others))
+        low, high = type_speeds(run, rank, others) or (None, None)
+        yield from fact("rank.type_speed_low", subject, low, *sources)
+        yield from fact("rank.type_speed_high", subject, high, *sources)
+        for name, chosen in (("matrix", is_matrix_product), ("attention", is_attention), ("other", _is_other)):
+            yield from fact(f"rank.{name}_speed", subject, speed_of(run, rank, others, chosen), *sources)
+        least = type_speeds(run, rank, others, _is_other)
+        yield from fact("rank.other_speed_low", subject, least and least[0], *sources)
+        yield from fact("rank.masked_us", subject, masked_us(run, rank, others) or None, *sources)
+        yield from fact("rank.flop_ratio", subject, _flop_ratio(run, rank, others), *sources)
+        more, where = extra_work(run, rank, others)
+        # with less to do than its peers it has nothing that they do not have
+        yield from fact("rank.extra_work_us", subject, max(more, 0.0), *sources)
+        yield from fact("rank.extra_operators", subject, where or None, *sources)
+        yield from fact("rank.work_by_types", subject, rank in calls_of(run) and not run.each(COURSE), *sources)
+        if rank in slow_besides(run):
+            own, gained = float(np.nanmedian(balance.compute[row])), joint_saving(run, [Cure("speed", subject)])
+            yield from fact("rank.card_excess_us", subject, own * (1 - 1 / slow_besides(run)[rank]), *sources)
+            yield from fact("rank.card_saving_us", subject, gained, *sources)
+            yield from fact("rank.card_saving_share", subject, gained and gained / step_us, *sources)
+        if entry.work_idle_us:
+            yield from fact("rank.work_idle_us", subject, entry.work_idle_us, *sources, samples=n)
+            yield from fact("rank.work_idle_share", subject, entry.work_idle_us / step_us, *sources, samples=n)
+
+    def gains_of(self, entry: Lateness) -> Iterator[Fact]:
+        """Of those that are late alike: who they are, how late, and what the step gains where they are on time."""
+        run, balance, n = self.run, self.balance, len(self.balance.steps)
+        layout, group = partition(run), groups(run)[entry.rank]
+        subject, sources = _subject(entry.rank), balance.sources.get(entry.rank, ())
+        gain, basis = group_gains(run)[group]
+        alike_work = layout.is_told or entry.speed is not None or not _neighbours(group, balance.ranks)
+        yield from fact("rank.work_is_alike", subject, alike_work, *sources)
+        if len(group) > 1 and entry.cause == "compute":
+            others = [member for member in self.peers[entry.rank] if member not in group]
+            yield from fact("rank.alike_apart", subject, unlike_ways(run, group, others, _is_other), *sources)
+        yield from fact("rank.alike_count", subject, len(group), *sources)
+        yield from fact("rank.alike_ranks", subject, rank_list(group), *sources)
+        pace = paced_together(run) if entry.cause == "data" else None
+        if pace is not None and group == pace.ranks:
+            sizes = [float(waits.mean()) for waits in pace.waits.values()]
+            yield from fact("rank.paced_alone_us", subject, pace.alone_us, *sources, samples=n)
+            yield from fact("rank.paced_by_all", subject, pace.everyone, *sources, samples=n)
+        else:
+            sizes = [self.late[r].parts.get(entry.cause, np.nan) for r in group]
+        yield from fact("rank.alike_least_us", subject, min(sizes), *sources)
+        yield from fact("rank.alike_most_us", subject, max(sizes), *sources)
+        entries = [self.late[r] for r in group]
+        summed = sum(each.late_us for each in entries) if late_one_by_one(entries) else 0.0
+        yield from fact("rank.alike_sum_us", subject, summed if summed > gain else None, *sources)
+        yield from fact("rank.alike", subject, group, *sources)
+        yield from fact("rank.saving_us", subject, gain, *sources, samples=n)
+        yield from fact("rank.saving_share", subject, gain / balance.step_us, *sources, samples=n)
+        yield from fact("rank.saving_basis", subject, basis, *sources)
+
+
+def _subject(rank: int) -> Subject:
+    return Subject("rank", str(rank), (rank,))
 
 
 def _compared(balance: Accounts, rank: int, members: Sequence[int]) -> list[int]:
@@ -342,7 +387,7 @@ def _is_other(name: str) -> bool:
 def _waits_for_data(run: Run, facts: FactSet, balance: Accounts, rank: int) -> float:
     """Microseconds of a usual step, no more than any record tells of such waits."""
     wait = float(np.nanmedian(balance.data[balance.ranks.index(rank)]))
-    most = _data_bound(run, facts, Subject("rank", str(rank), (rank,)))
+    most = _data_bound(run, facts, _subject(rank))
     return wait if most is None else min(wait, most)
 
 
@@ -410,7 +455,7 @@ def _owner(facts: FactSet, entry: Lateness, subject: Subject) -> Value | None:
 
 def _clock_of_others(facts: FactSet, rank: int, peers: Sequence[int]) -> float | None:
     """Middle clock of the AI Core of these ranks without one of them, MHz; None where no other's is recorded."""
-    told = [facts.number("timeline.core_mhz_mean", Subject("rank", str(r), (r,))) for r in peers if r != rank]
+    told = [facts.number("timeline.core_mhz_mean", _subject(r)) for r in peers if r != rank]
     known = [mhz for mhz in told if mhz is not None]
     return float(np.median(known)) if known else None
 
