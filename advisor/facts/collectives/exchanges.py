@@ -234,7 +234,8 @@ def _reduce(rank: Rank) -> Exchanges | None:
     frame = frame[np.isfinite(elapsed) & (elapsed >= 0)]
     if frame.empty:
         return None
-    step, group, name = _words(frame, "step", "0"), _words(frame, "group"), _words(frame, "name")
+    step, name = _words(frame, "step", "0"), _words(frame, "name")
+    group = _as_told(rank, _words(frame, "group"), name)
     steps, groups, names = (tuple(dict.fromkeys(column)) for column in (step, group, name))
     size, moving, transport, packet = _moved(rank, [*zip(step, name, group, strict=True)])
     size = _floats(frame, "size_bytes") if "size_bytes" in frame else size
@@ -270,6 +271,17 @@ def _reduce(rank: Rank) -> Exchanges | None:
         else frozenset(), int(rank.info.get("world_size") or rank.info.get("rank_size") or 0),
         thinned, np.bincount(name_index)[used] / kept_count if len(thinned) else np.empty(0),
     )  # fmt: skip
+
+
+def _as_told(rank: Rank, group: list[str], name: list[str]) -> list[str]:
+    """The groups as the rank's metadata calls them: a communicator that it does not know is the one whose number its
+    operations bear, where its own name does not end with that number."""
+    first = dict(zip(reversed(group), reversed(name), strict=True)) if rank.groups else {}
+    known = {}
+    for strange, operation in first.items():
+        if strange and strange not in rank.groups and not strange.endswith(number_of_group(operation) or strange):
+            known[strange] = group_of_operation(operation, rank.groups)
+    return [known.get(each) or each for each in group] if any(known.values()) else group
 
 
 def _middle(step: Ints, start_ns: Ints) -> int:

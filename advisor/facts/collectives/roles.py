@@ -112,23 +112,53 @@ def weights_shared(
     groups: dict[str, tuple[int, ...]], roles: dict[str, str], exchanges: dict[int, Exchanges]
 ) -> list[str]:
     """Groups whose ranks hold the same layers: they reduce gradients or shards of them, not just a norm, a flag or a
-    loss over all stages, beside whose activations it is nothing. Where sizes are not told, every group of that role."""
+    loss over all stages, beside whose activations it is nothing. Where sizes are not told, every group of that role.
+
+    A ring closes, so ranks that pass on to each other from one end to another are stages: what some of them reduce
+    among themselves (a table of embeddings that the first and the last one hold), or all of them without it being as
+    much in a step as one message, is no weights of all their layers."""
     largest: dict[str, float] = defaultdict(float)
+    in_step: dict[str, float] = defaultdict(float)
     of_rank: dict[int, float] = defaultdict(float)
+    message: dict[int, float] = {}
     for rank, ex in exchanges.items():
         moved = np.nan_to_num(ex.size_bytes)
         sizes = np.where(np.isin(ex.kinds(), (*REDUCTIONS, "allgather")), moved, 0.0)
-        of_rank[rank] = float(moved[np.isin(ex.kinds(), POINT_TO_POINT)].max(initial=0.0))
+        of_rank[rank] = message[rank] = float(moved[np.isin(ex.kinds(), POINT_TO_POINT)].max(initial=0.0))
         for index in np.unique(ex.group).tolist():
-            most = float(sizes[ex.group == index].max())
-            largest[ex.groups[index]] = max(largest[ex.groups[index]], most)
+            inside, name = ex.group == index, ex.groups[index]
+            most = float(sizes[inside].max())
+            largest[name] = max(largest[name], most)
+            in_step[name] = max(in_step[name], float((sizes * ex.weight)[inside].sum()) / max(len(ex.steps), 1))
             of_rank[rank] = max(of_rank[rank], most)
+    chains = _open_chains(groups, roles, exchanges)
+
+    def of_stages(group: str, ranks: frozenset[int]) -> bool:
+        along = [chain for chain in chains if len(chain & ranks) > 1]
+        sent = max((message.get(rank, 0.0) for chain in along for rank in chain), default=0.0)
+        return any(not chain <= ranks for chain in along) or (largest[group] > 0 and in_step[group] < sent)
+
     return [
         group
         for group, role in roles.items()
         if role in ("data", "tensor")
         and largest[group] >= NEGLIGIBLE * max((of_rank[rank] for rank in groups.get(group, ())), default=0.0)
+        and not of_stages(group, frozenset(groups.get(group, ())))
     ]
+
+
+def _open_chains(
+    groups: dict[str, tuple[int, ...]], roles: dict[str, str], exchanges: Mapping[int, Exchanges]
+) -> list[frozenset[int]]:
+    """Three and more ranks that hand on in pairs, one of which has a single partner though its own file tells all."""
+    passing = {group: frozenset(groups.get(group, ())) for group, role in roles.items() if role == "pipeline"}
+    found = []
+    for chain in map(frozenset, joined([*map(tuple, passing.values())])):
+        sets = {ranks for ranks in passing.values() if ranks & chain}
+        partners = [sum(rank in ranks for ranks in sets) for rank in chain & exchanges.keys()]
+        if len(chain) > 2 and all(len(ranks) < 3 for ranks in sets) and 1 in partners:
+            found.append(chain)
+    return found
 
 
 def hidden_by_computing(exchanges: Mapping[int, Exchanges], courses: Mapping[int, Course]) -> dict[str, float]:

@@ -28,17 +28,18 @@ def of_collectives(folder: Path, scenario: Scenario) -> Report:
 
 @pytest.mark.parametrize("fault", [Fault("slow_compute", 2, 0.4), Fault("slow_host", 2, 2.0)])
 def test_the_last_in_every_collective_is_named_whatever_makes_it_late(tmp_path: Path, fault: Fault) -> None:
-    """Rank, weight and length of the step are told; the bound is no less than what the run would gain."""
+    """Rank and length of the step are told, and a bound no less than what the run would gain; without kernels nobody
+    knows whether computation hides these waits, so that it is a suspicion."""
     scenario = replace(SMALL, steps=5, faults=(fault,))
     report = of_collectives(tmp_path / "late", scenario)
     even = of_collectives(tmp_path / "even", replace(scenario, faults=()))
     found = next(f for f in report.findings if f.rule == "CLUS042")
-    assert found.subject.ranks == (2,) and found.confidence.value == "high" and found.severity.value != "low"
+    assert found.subject.ranks == (2,) and (found.confidence.value, found.severity.value) == ("low", "medium")
     assert report.summary.direction == "communication" and "rank 2" in report.summary.headline.en
     assert not any(f.rule == "CLUS042" for f in even.findings)
     slow, usual = report.summary.step_time_us, even.summary.step_time_us
-    assert slow is not None and usual is not None and found.saving is not None
-    assert found.saving.us >= 0.95 * (slow - usual) > 0
+    assert slow is not None and usual is not None and found.at_stake is not None
+    assert found.at_stake.us >= 0.95 * (slow - usual) > 0
 
 
 def test_collectives_of_one_step_tell_no_length(tmp_path: Path) -> None:

@@ -1,16 +1,19 @@
 """The partition is read from metadata, else from who talks to whom, else from the data's shape."""
 
 import json
+import re
 import shutil
 from dataclasses import replace
+from pathlib import Path
 
 import pytest
 from clusters import PIPELINE, SMALL, facts_of, forget_groups
 
-from advisor.facts.collectives.parallelism import Partition, _in_order
+from advisor.facts.collectives.exchanges import EXCHANGES
+from advisor.facts.collectives.parallelism import Partition, _in_order, partition
 from advisor.model import RUN, Parallelism, Subject
 from advisor.pipeline import Options, measure
-from benchmarks.simulator import Fault, simulate, write_profile
+from benchmarks.simulator import Fault, Scenario, simulate, write_profile
 
 
 @pytest.mark.parametrize("pairwise", [False, True])
@@ -130,3 +133,23 @@ def test_sizes_that_do_not_make_up_the_world_are_not_reported(found, world, size
     told = found.surely(world, Parallelism())
     assert (told.data, told.tensor, told.pipeline) == sizes
     assert found.surely(world, Parallelism(data=3)).data in (sizes[0], 3)
+
+
+@pytest.mark.parametrize(("own", "role"), [("17000000000000000999", "tensor"), ("17000000000000000602", "data")])
+def test_a_communicator_under_another_name_is_told_by_the_number_of_its_operations(
+    tmp_path: Path, own: str, role: str
+) -> None:
+    """Metadata call a group ...602, as its operations do (hcom_allReduce__602_0_1), and files of collectives otherwise;
+    an id that ends with that number is another group's."""
+    write_profile(simulate(Scenario(data=2, layers=3, steps=3, framework="pytorch")), tmp_path)
+    for file in tmp_path.rglob("communication*.json"):
+        text = file.read_text()
+        number = re.search(r"__([0-9]+)_0_1@([0-9]+)", text)
+        if number is not None:
+            file.write_text(text.replace(f"__{number[1]}_", "__602_").replace(number[2], own))
+    group = {"16000000000000000602": {"group_name": "tp", "group_rank": 0, "global_ranks": [0, 1]}}
+    for file in tmp_path.rglob("profiler_metadata.json"):
+        file.write_text(json.dumps({"parallel_group_info": group}))
+    run = measure([tmp_path], None, Options(jobs=1)).run
+    used = {group for ex in run.each(EXCHANGES).values() for group in ex.groups}
+    assert {partition(run).role_of(group) for group in used} == {role}

@@ -99,6 +99,13 @@ def test_exchange_of_tokens_is_what_kernels_and_framework_tell(exchange, role):
     assert roles_of({"g": (0, 1)}, {}, {0: exchanges(program)}, {0: COMPUTING_US}, exchange, {})["g"] == role
 
 
+OF_EACH = (
+    "step", "group", "name", "ordinal", "start_ns", "elapsed_us", "transit_us", "booked_us", "size_bytes",
+    "transport_us",
+)  # fmt: skip
+"""Columns of `Exchanges` with an entry an operation."""
+
+
 def ring(sizes: dict[str, float]) -> tuple[dict[str, tuple[int, ...]], dict[int, Exchanges]]:
     """Four ranks that pass keys and values on in pairs, and reduce something of this many bytes together."""
     groups = {"01": (0, 1), "12": (1, 2), "23": (2, 3), "30": (0, 3), "all": (0, 1, 2, 3)}
@@ -123,6 +130,38 @@ def test_ranks_that_reduce_gradients_together_are_no_stages(purpose):
     groups, found = ring({"all": 1e8})
     roles = roles_of(groups, {}, found, dict.fromkeys(range(4), COMPUTING_US), "", {}, ring=purpose)
     assert {roles[name] for name in ("01", "12", "23", "30")} == {purpose}
+
+
+@pytest.mark.parametrize(
+    ("reduced", "closed", "role"),
+    [(2e6, False, "pipeline"), (4e7, False, "context"), (2e6, True, "context"), (2e6, None, "context")],
+)
+def test_a_ring_closes_and_stages_do_not(reduced: float, closed: bool | None, role: str) -> None:
+    """Ranks from one end to the other that reduce less in a step than one message are stages; who all have a next one,
+    or an end of which the files tell another partner, may be a ring."""
+    groups, found = ring({"all": reduced})
+    if not closed:
+        groups.pop("30")
+        if closed is None:
+            groups |= {"3?": (3,), "?0": (0,)}
+        for rank in (0, 3):
+            ex = found[rank]
+            names = tuple({"30": "3?" if rank == 3 else "?0"}.get(g, g) for g in ex.groups)
+            kept = np.array([g != "30" or closed is None for g in ex.groups])
+            found[rank] = replace(ex, groups=names, **{name: getattr(ex, name)[kept] for name in OF_EACH})
+    roles = roles_of(groups, {}, found, dict.fromkeys(range(4), COMPUTING_US), "", {}, ring="context")
+    assert {roles[name] for name in ("01", "12", "23")} == {role}
+
+
+def test_what_some_of_a_chain_reduce_binds_no_layers() -> None:
+    """The first and the last stage hold the same embeddings and reduce their gradients."""
+    groups, found = ring({"all": 1e8})
+    groups = {name: ranks for name, ranks in groups.items() if name != "30"} | {"all": (0, 3)}
+    for rank, ex in found.items():
+        kept = np.array([g != "30" and (g != "all" or rank in (0, 3)) for g in ex.groups])
+        found[rank] = replace(ex, **{name: getattr(ex, name)[kept] for name in OF_EACH})
+    roles = dict.fromkeys(groups, "pipeline") | {"all": "data"}
+    assert weights_shared(groups, roles, found) == []
 
 
 @pytest.mark.parametrize(("gathered", "role"), [(1e8, "context"), (64.0, "pipeline"), (0.0, "pipeline")])
