@@ -158,11 +158,12 @@ def _unusable(run: Run, facts: FactSet) -> tuple[str, ...]:
     usable = set()
     for rank in run.profile.ranks:
         told = {problem.file for problem in rank.problems}
+        gone = {table: problem.file for problem in rank.problems for table in problem.lost}
+        for table, file in gone.items():
+            lost[table].add(file)
         for table, reference in rank.tables.items():
             damaged[table] |= {rank.relative(path) for path in reference.paths} & told
-            gone = {problem.file for problem in rank.problems if table in problem.lost}
-            lost[table] |= gone
-            if not gone:
+            if table not in gone:
                 usable.add(table)
     measured = {fact.name for fact in facts}
     kinds = [kind for kind in catalogue().values() if len(kind.needs) == 1]

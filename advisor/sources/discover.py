@@ -7,6 +7,7 @@ import logging
 import re
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
 
 from msgspec import Struct
@@ -63,6 +64,8 @@ def load_profile(paths: Sequence[str | Path], shown: str = "") -> Profile:
     found = [rank for ranks in of_folders.values() for rank in ranks]
     found += _loose_files([root for root in roots if not root.is_dir()], base, profile)
     profile.ranks = _number(_merge(found, profile), profile)
+    for rank in profile.ranks:
+        _leave_out_empty(rank)
     if not profile.ranks:
         simulated = [one for one in seen.values() if any(each.reason == opprof.SIMULATION for each in one.judgements)]
         for one in simulated[:1]:
@@ -77,6 +80,22 @@ def load_profile(paths: Sequence[str | Path], shown: str = "") -> Profile:
     tell_gaps(profile.ranks)
     _tell_packed(profile, seen, base)
     return profile
+
+
+def _leave_out_empty(rank: Rank) -> None:
+    """A file without a byte is an absent one, and told: what other files say is not held against it."""
+    empty: dict[Path, list[str]] = {}
+    for name, reference in list(rank.tables.items()):
+        nothing = [path for path in reference.paths if path.is_file() and not path.stat().st_size]
+        for path in nothing:
+            empty.setdefault(path, []).append(name)
+        if len(nothing) == len(reference.paths):
+            del rank.tables[name]
+        elif nothing:
+            paths = tuple(path for path in reference.paths if path not in nothing)
+            rank.tables[name] = replace(reference, paths=paths)
+    for path, lost in empty.items():
+        rank.problems.append(Problem(rank.relative(path), "is empty", lost=tuple(lost)))
 
 
 def _tell_packed(profile: Profile, looked_at: Iterable[Path], base: Path) -> None:
