@@ -113,6 +113,7 @@ def decide(
     done, name, problems = _judged(rules, facts, catalogue, list(given), engine)
     owned = frozenset(rule.id for rule in rules.rules if rule.owned)
     together = frozenset(rule.id for rule in rules.rules if rule.together)
+    launching = frozenset(rule.id for rule in rules.rules if rule.saving is not None and rule.saving.launches)
     merged = merge(
         beside_collectives(done.findings, facts, together),
         frozenset(rule.id for rule in rules.rules if rule.general),
@@ -123,7 +124,7 @@ def decide(
         frozenset(rule.id for rule in rules.rules if rule.disjoint),
     )
     findings = assign_roles(
-        in_step_with_the_slowest(merged, facts),
+        in_step_with_the_slowest(merged, facts, launching),
         {r.id: tuple((e.verdict, e.on) for e in r.explains) for r in rules.rules},
         {r.id: r.kind for r in rules.rules},
         {subject.id: str(fact.value) for subject, fact in facts.of("operator.type").items()},

@@ -99,6 +99,8 @@ class SavingSpec(Struct, frozen=True):
     """What it still gives once whatever some ranks or links alone do worse is repaired."""
     once: Expr | None = None
     """What one step alone loses in this way, per step of the run: an event, told once where it is most of `us`."""
+    launches: bool = False
+    """Its remedy takes launches away as well: a host that is behind holds nothing of it back."""
     everyone: bool = False
     """Whole steps are compared: all ranks gain it, whichever is late."""
 

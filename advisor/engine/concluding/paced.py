@@ -28,13 +28,15 @@ the loading."""
 _TYPES = ("operator_type", "operator")
 
 
-def in_step_with_the_slowest(findings: Sequence[Finding], facts: FactSet) -> list[Finding]:
+def in_step_with_the_slowest(
+    findings: Sequence[Finding], facts: FactSet, launching: Collection[str] = ()
+) -> list[Finding]:
     """The findings with what each gives alone beside whatever sets the pace: late ranks, the data pipeline, loaders,
-    launches. Of several that do, the first holds the others' gains."""
+    launches. Of several that do, the first holds the others' gains. Rules of `launching` take launches away."""
     told = list(findings)
-    for pace in (among_late_ranks, at_the_pipelines_pace, at_the_loaders_pace, at_the_hosts_pace):
+    for pace in (among_late_ranks, at_the_pipelines_pace, at_the_loaders_pace):
         told = pace(told, facts)
-    return told
+    return at_the_hosts_pace(told, facts, launching)
 
 
 def at_the_loaders_pace(findings: Sequence[Finding], facts: FactSet) -> list[Finding]:
@@ -58,16 +60,17 @@ def at_the_pipelines_pace(findings: Sequence[Finding], facts: FactSet) -> list[F
     return _at_pace(asked, PIPELINE_SLOW, "loading", lambda _: left_us)
 
 
-def at_the_hosts_pace(findings: Sequence[Finding], facts: FactSet) -> list[Finding]:
+def at_the_hosts_pace(findings: Sequence[Finding], facts: FactSet, launching: Collection[str] = ()) -> list[Finding]:
     """The findings with what they give alone, where one of them certainly is that a host launches late: of work that
     nothing waits for, devices that are done sooner wait for the next launch; nor is a step shorter than what a host
-    needs for it that launches all the time."""
+    needs for it that launches all the time. Rules of `launching` take launches away, so that the host is done sooner
+    as well: it is behind because one takes longer than its kernel."""
     most = _beyond(facts, "step.time_us", "dispatch.bound_us"), facts.number("dispatch.awaited_us", RUN)
 
     def left_us(finding: Finding) -> float | None:
         return min((us for us in (*most, _awaited_us(finding, facts)) if us is not None), default=None)
 
-    return _at_pace(findings, LAUNCHES_LATE, "launching", left_us)
+    return _at_pace(findings, LAUNCHES_LATE, "launching", left_us, launching)
 
 
 def _beyond(facts: FactSet, step: str, bound: str) -> float | None:
@@ -83,16 +86,21 @@ def _awaited_us(finding: Finding, facts: FactSet) -> float | None:
 
 
 def _at_pace(
-    findings: Sequence[Finding], verdict: str, holder: str, left_us: Callable[[Finding], float | None]
+    findings: Sequence[Finding],
+    verdict: str,
+    holder: str,
+    left_us: Callable[[Finding], float | None],
+    but: Collection[str] = (),
 ) -> list[Finding]:
-    """The findings, of which none gives more than is left of it until `holder` keeps up; unchanged where no finding of
-    this verdict is certain."""
+    """The findings, of which none `but` those of these rules gives more than is left of it until `holder` keeps up;
+    unchanged where no finding of this verdict is certain."""
     behind = (f for f in findings if f.verdict == verdict and f.saving is not None)
     if not any(f.confidence is not Confidence.LOW for f in behind):
         return list(findings)
     return [
-        _no_more(f, left_us(f), holder) if f.direction in _ELSEWHERE and _may_be_held(f) else f for f in findings
-    ]  # fmt: skip
+        _no_more(f, left_us(f), holder) if f.rule not in but and f.direction in _ELSEWHERE and _may_be_held(f) else f
+        for f in findings
+    ]
 
 
 def _no_more(finding: Finding, left_us: float | None, holder: str, told: str = "") -> Finding:

@@ -319,7 +319,7 @@ def _exposed(run: Run, step: float | None) -> Iterator[Fact]:
     yield from fact(
         "communication.exposed_without_bubble_share", RUN, float(np.mean(exposed - bubble)) / step, *sources, samples=n
     )
-    if not joints(run):
+    if not joints(run) and not partition(run).ring:
         return
     # what nothing was recorded of may be waiting as well as transfer: ranks with collectives of their own tell
     known = [r for r in known if found[r].transfer.keys() != {UNRECORDED}] or known

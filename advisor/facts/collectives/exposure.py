@@ -220,7 +220,7 @@ def exposures(run: Run) -> dict[int, Exposure]:
         exposed = phases.get("exposed", phases.get("tail"))
         total = float(np.nanmean(exposed)) if exposed is not None else None
         pure = parts.of(rank)
-        if rank in alone.us and (pure or rank not in exchanges):
+        if rank in alone.us and (pure or layout.ring or rank not in exchanges):
             found[rank] = _measured(alone, rank, pure, total, layout.ring, parts.joining, exchanges.get(rank))
             if not found[rank].told:  # what is waiting in it, the collectives' own sums tell better than no name
                 found[rank] = replace(_estimated(pure, total, _receiving(run, rank), parts.joining), told=False)

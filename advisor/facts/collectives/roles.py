@@ -86,12 +86,33 @@ def _tell_rings_from_pipelines(
     passing = [group for group, role in roles.items() if role == "pipeline" and group not in named]
     if not passing:
         return
+    if _all_hand_on_alike(passing, groups, exchanges):
+        roles.update(dict.fromkeys(passing, ring))
+        return
     both = [group for group in passing if len(groups.get(group, ())) > 1 and _shares_weights(group, exchanges)]
     roles.update(dict.fromkeys(both, ring))
     bound = [set(groups[group]) for group in weights_shared(groups, roles, exchanges)]
     for chain in joined(groups[group] for group in passing if groups[group]):
         if len(chain) > 1 and any(ranks.issuperset(chain) for ranks in bound):
             roles.update(dict.fromkeys((g for g in passing if set(groups[g]) <= set(chain)), ring))
+
+
+def _all_hand_on_alike(
+    passing: list[str], groups: dict[str, tuple[int, ...]], exchanges: Mapping[int, Exchanges]
+) -> bool:
+    """Whether three and more ranks send and receive as often each as all others: a pipeline has ends, which hand on in
+    one direction only, and where chunks of layers close it to a ring, the last of them has no next one."""
+    for chain in joined(groups[group] for group in passing if groups[group]):
+        if len(chain) < 3 or not exchanges.keys() >= set(chain):
+            return False
+        counts = set()
+        for rank in chain:
+            ex = exchanges[rank]
+            mine = [(kind, count) for (group, kind), count in ex.counts().items() if group in passing]
+            counts.add(tuple(sorted((kind, count) for kind, count in mine if kind in POINT_TO_POINT)))
+        if len(counts) > 1:
+            return False
+    return True
 
 
 def _shares_weights(group: str, exchanges: dict[int, Exchanges]) -> bool:

@@ -662,6 +662,14 @@ KINDS = (
         "upper bound of what fusing gives: each run as long as one of its kernels",
         needs="kernels",
     ),
+    kind(
+        "operators.fusible_spared_count",
+        "count",
+        _BOTH,
+        "kernels per step that nobody launches any more where each run is one kernel",
+        needs="kernels",
+    ),
+    kind("operators.fusible_spared_us", "us", _BOTH, "what these run themselves, gaps left out", needs="kernels"),
     kind("operators.fusible_example", "text", "run", "commonest run", needs="kernels"),
     kind(
         "operators.attention_us",

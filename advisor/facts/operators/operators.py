@@ -287,6 +287,8 @@ def _of_rank(o: Operators, per: Scale, step_us: float | None) -> Iterator[tuple[
             if pieces.layers is not None:
                 yield f"operators.{name}_layers", per.per_step(pieces.layers)
     yield "operators.fusible_saving_us", per.per_step(o.small.saving_us)
+    yield "operators.fusible_spared_count", per.per_step(o.small.spared)
+    yield "operators.fusible_spared_us", per.per_step(o.small.spared_us)
     if o.dynamic_share is not None:
         yield "operators.dynamic_share", o.dynamic_share
     if o.shapes_per_operator is not None:

@@ -58,6 +58,10 @@ class SmallRuns(Struct, frozen=True):
     saving_us: Floats
     example: str
     count: int
+    spared: Floats
+    """Kernels less, each run in one."""
+    spared_us: Floats
+    """What these run themselves, without the gaps between them."""
 
 
 def outliers(timeline: Timeline, type_of: Ints, types: list[str]) -> tuple[Outlier, ...]:
@@ -154,7 +158,8 @@ def small_runs(timeline: Timeline, type_of: Ints, types: list[str], update: Mask
     The update has a remedy of its own."""
     kernels, windows = timeline.kernels, timeline.windows
     steps = len(windows.names)
-    none = SmallRuns(np.zeros(steps), np.zeros(steps), np.zeros(steps), "", 0), np.zeros(len(kernels), bool)
+    zero = np.zeros(steps)
+    none = SmallRuns(zero, zero, zero, "", 0, zero, zero), np.zeros(len(kernels), bool)
     fit = np.array([
         is_vector(s) and not is_update(s.type) and not is_fetch(s.type) and not is_relayout(s.type)
         for s in kernels.signatures
@@ -192,9 +197,13 @@ def small_runs(timeline: Timeline, type_of: Ints, types: list[str], update: Mask
     edges = np.bincount(first, minlength=order.size + 1) - np.bincount(last + 1, minlength=order.size + 1)
     inside = np.zeros(len(kernels), bool)
     inside[order[np.cumsum(edges)[:-1] > 0]] = True
+    kept: Floats = 1 / length.astype(np.float64)
+    ends = np.append(0.0, np.cumsum(kernels.duration[order]))
+    running = ends[last + 1] - ends[first]
     found = SmallRuns(
         sums(step, length.astype(np.float64), steps), sums(step, span, steps),
-        sums(step, span * (1 - 1 / np.maximum(length, 1)), steps), example, int(first.size),
+        sums(step, span * (1 - kept), steps), example, int(first.size),
+        sums(step, (length - 1).astype(np.float64), steps), sums(step, running * (1 - kept), steps),
     )  # fmt: skip
     return found, inside
 

@@ -100,7 +100,8 @@ def from_statistics(rank: Rank) -> Operators | None:
     updates = np.array([sum(count[row.type] for row in fused)]) if fused else unknown
     return Operators(
         ("0",), dict(_most(types)), _operators(rank), (), np.array([compute]), unknown, unknown, update_us, updates,
-        unknown, SmallRuns(unknown, unknown, unknown, "", 0), bool(fused), ", ".join(row.type for row in fused[:3]),
+        unknown, SmallRuns(unknown, unknown, unknown, "", 0, unknown, unknown), bool(fused),
+        ", ".join(row.type for row in fused[:3]),
         (rank.source(table, "type", "total_us"),), has_shapes=False, averaged=averaged,
         executions=0 if averaged or executions == 1 else executions, small_update=_small_updates(rank),
     )  # fmt: skip

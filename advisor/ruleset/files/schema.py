@@ -186,6 +186,11 @@ class SavingModel(Model):
         description="microseconds per step of the run that one step alone loses in this way: where they are most of "
         "the saving, it is told as an event of that step",
     )
+    launches: bool = Field(
+        False,
+        description="kernels or collectives go, and their launches with them: a host that is behind holds none of it "
+        "back",
+    )
     everyone: bool = Field(
         False,
         description="whole steps are compared with whole steps: all ranks gain it, whichever of them is late; of what "

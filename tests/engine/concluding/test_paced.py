@@ -123,6 +123,11 @@ def test_without_a_host_that_is_certainly_late_nothing_is_taken_back():
         assert at_the_hosts_pace(found, facts) == found
 
 
+def test_whoever_takes_launches_away_is_not_held_back_by_the_host():
+    """Kernels that are fused need no launches either."""
+    assert at_the_hosts_pace([HOST, CARD], BOUND, {CARD.rule}) == [HOST, CARD]
+
+
 MAPS = _finding(3, "data-processing-bottleneck", Direction.SCHEDULING, 300.0)
 BEHIND = FactSet([Fact("data.step_us", RUN, STEP), Fact("data.pipeline_limit_us", RUN, 980.0)])
 

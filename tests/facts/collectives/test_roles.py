@@ -124,6 +124,12 @@ def ring(sizes: dict[str, float]) -> tuple[dict[str, tuple[int, ...]], dict[int,
     return groups, found
 
 
+def _without(ex: Exchanges, group: str) -> Exchanges:
+    """The same without what it exchanges in a group."""
+    kept = np.array([ex.groups[index] != group for index in ex.group])
+    return replace(ex, **{name: getattr(ex, name)[kept] for name in OF_EACH})
+
+
 @pytest.mark.parametrize("purpose", ["context", "exchange"])
 def test_ranks_that_reduce_gradients_together_are_no_stages(purpose):
     """A ring of attention, or neighbours in a grid, share their weights, so their exchange is no pipeline's."""
@@ -176,23 +182,42 @@ def test_one_communicator_may_pass_keys_on_and_share_weights(gathered: float, ro
         (numbers + 1) * 1_000_000, flat + 100.0, flat + 80.0, flat, size, flat + 80.0, None,
     )  # fmt: skip
     groups, found = {"g": (0, 1, 2, 3)}, dict.fromkeys(range(4), one)
+    if role == "pipeline":  # whose ends hand on in one direction
+        less = {each: getattr(one, each)[3:] for each in OF_EACH}
+        found |= {0: replace(one, **less), 3: replace(one, **less)}
     assert roles_of(groups, {}, found, dict.fromkeys(range(4), COMPUTING_US), "", {}) == {"g": role}
+
+
+def test_who_all_send_as_often_make_a_ring():
+    """Forward passes of a ring reduce nothing, and nothing but their hops tells what they are."""
+    groups, found = ring({"all": 0.0})
+    groups.pop("all")
+    for rank, ex in found.items():
+        found[rank] = _without(ex, "all")
+    asked = dict.fromkeys(range(4), COMPUTING_US)
+    assert set(roles_of(groups, {}, found, asked, "", {}, ring="context").values()) == {"context"}
+    found[3] = replace(found[3], **{name: getattr(found[3], name)[1:] for name in OF_EACH})
+    assert set(roles_of(groups, {}, found, asked, "", {}, ring="context").values()) == {"pipeline"}
 
 
 def test_a_norm_over_all_stages_binds_no_weights():
     """Clipping gradients reduces eight bytes over a pipeline; its stages' own gradients are a million times larger."""
     groups, found = ring({"all": 8.0})
+    groups.pop("30")
+    for rank in (0, 3):
+        found[rank] = _without(found[rank], "30")
     own = {f"own{rank}": (rank, rank + 4) for rank in range(4)}
     for rank, ex in found.items():
         n = len(ex.name)
         found[rank] = replace(
-            ex, groups=(*ex.groups, f"own{rank}"), step=np.zeros(n + 1, np.int64), group=np.arange(n + 1),
+            ex, groups=(*ex.groups, f"own{rank}"), step=np.zeros(n + 1, np.int64),
+            group=np.append(ex.group, len(ex.groups)),
             name=np.append(ex.name, 1), ordinal=np.zeros(n + 1, np.int64), start_ns=np.append(ex.start_ns, 9_000_000),
             size_bytes=np.append(ex.size_bytes, 1e8), elapsed_us=np.full(n + 1, 100.0),
             transit_us=np.full(n + 1, 80.0), booked_us=np.zeros(n + 1), transport_us=np.full(n + 1, 80.0),
         )  # fmt: skip
     roles = roles_of({**groups, **own}, {}, found, dict.fromkeys(range(4), COMPUTING_US), "", {})
-    assert {roles[name] for name in ("01", "12", "23", "30")} == {"pipeline"}
+    assert {roles[name] for name in ("01", "12", "23")} == {"pipeline"}
 
 
 def test_weights_may_be_gathered_in_a_communicator_of_their_own():
