@@ -23,12 +23,17 @@ MOST_BARREN_NAMES = 300_000
 _FILE_ENDINGS = (".csv", ".json", ".txt", ".db")
 
 
-_COPY = re.compile(r"(?: ?\([0-9]{1,3}\)| ?- ?(?:copy|副本)| 副本)+(?=\.[a-z0-9]+$)", re.IGNORECASE)
+_COPY = re.compile(
+    r"^copy of |(?: ?\([0-9]{1,3}\)| ?- ?(?:copy|副本)| copy(?: [0-9]{1,2})?| 副本)+(?=\.[a-z0-9]+$)", re.IGNORECASE
+)
+_OF_COPIES = frozenset(" (-")
+"""Characters of which one stands in whatever is added to a copy's name."""
 
 
 def plain_name(name: str) -> str:
-    """A file's name without what browsers and file managers add to a copy's: `x (1).json`, `x - Copy.csv`."""
-    return _COPY.sub("", name)
+    """A file's name without what browsers and file managers add to a copy's: `x (1).json`, `x - Copy.csv`,
+    `Copy of x.csv`."""
+    return name if _OF_COPIES.isdisjoint(name) else _COPY.sub("", name)
 
 
 _WORKER = re.compile(r"dp(\d{1,6})_pp(\d{1,6})_tp(\d{1,6})_(?:[a-z]+\d+_)*rank\d+_\d+_\d{14}", re.IGNORECASE)
@@ -60,9 +65,10 @@ class Listing(Struct):
         return self.path.name
 
     def find(self, pattern: str) -> list[Path]:
-        """Files whose whole name matches the pattern, in natural order, without case."""
+        """Files whose whole name matches the pattern, in natural order, without case; copies under other names last."""
         match = re.compile(pattern, re.IGNORECASE).fullmatch
-        return [self.path / name for name in self.files if match(name)]
+        found = [name for name in self.files if match(plain_name(name))]
+        return [self.path / name for name in sorted(found, key=lambda name: plain_name(name) != name)]
 
     def find_folders(self, pattern: str) -> list[Path]:
         match = re.compile(pattern, re.IGNORECASE).fullmatch

@@ -11,6 +11,7 @@ from typing import Any
 from msgspec import Struct, field
 
 from advisor.model import Parallelism
+from advisor.sources.folders import plain_name
 from advisor.sources.reference import Note
 from advisor.sources.text.jsontext import load_json
 from advisor.sources.topology import joined
@@ -285,7 +286,7 @@ def read_metadata(infos: Iterable[Path], metadatas: Iterable[Path], note: Note) 
         info = _object(path, note)
         add_info(metadata, info)
         _tell_unusable(info, path, note)
-        if metadata.rank is None and (suffix := re.search(r"_([0-9]+)\.json$", path.name)):
+        if metadata.rank is None and (suffix := re.search(r"_([0-9]+)\.json$", plain_name(path.name))):
             metadata.rank = as_int(suffix.group(1))
     for path in metadatas:
         add_metadata(metadata, _object(path, note))

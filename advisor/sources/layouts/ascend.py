@@ -10,7 +10,7 @@ from typing import Any
 
 from advisor.sources.base import Rank
 from advisor.sources.database.dbfile import find_database_tables
-from advisor.sources.folders import Judgement, Listing, is_folder, list_folder
+from advisor.sources.folders import Judgement, Listing, is_folder, list_folder, plain_name
 from advisor.sources.metadata import INFO_ENTRY, METADATA_ENTRY, Metadata, add_metadata, as_int, read_metadata
 from advisor.sources.reference import Note, TableRef
 from advisor.sources.text import tablefiles
@@ -109,7 +109,9 @@ def add_databases(rank: Rank, paths: list[Path], metadata: Metadata, note: Note)
 
 def add_identity(rank: Rank, metadata: Metadata, identity: dict[str, Any], databases: list[Path]) -> None:
     """Rank number, device, host, groups: metadata first, then names, then what databases say."""
-    suffix = next((m.group(1) for p in databases if (m := re.search(r"profiler_([0-9]+)\.db$", p.name))), None)
+    suffix = next(
+        (m.group(1) for p in databases if (m := re.search(r"profiler_([0-9]+)\.db$", plain_name(p.name)))), None
+    )
     dynamic = _DYNAMIC.search(rank.root.name)
     word = _RANK_WORD.search(rank.root.name)
     candidates = (

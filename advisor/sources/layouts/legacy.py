@@ -213,7 +213,7 @@ def _read_info(rank: Rank, files: Files, folder: Path) -> None:
         if number:
             rank.info[name] = int(number)
     for path in files.get("cluster", ())[:1]:
-        match = _CLUSTER_NAME.fullmatch(path.name)
+        match = _CLUSTER_NAME.fullmatch(plain_name(path.name))
         if match:
             rank.info["legacy_mode"] = match[1]
             rank.info.setdefault("stage_num", int(match[2]))

@@ -12,7 +12,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from advisor.sources.folders import file_paths, is_folder
+from advisor.sources.folders import file_paths, is_folder, plain_name
 from advisor.sources.minddata.hostfiles import (
     canonical_frame,
     read_csv_rows,
@@ -44,7 +44,7 @@ def find_host_stages(folder: Path, rank: int | None = None, own: bool = False) -
         ("host_memory", (r"host_memory(_[0-9]+)?\.csv", r"host_info(_[0-9]+)?\.csv"), "memory"),
     ):
         for pattern in patterns:
-            matching = [path for path in files if re.fullmatch(pattern, path.name)]
+            matching = [path for path in files if re.fullmatch(pattern, plain_name(path.name))]
             chosen = [path for path in matching if _is_of(path, rank, own or len(matching) == 1)]
             if chosen:
                 tables[table] = TableRef(table, tuple(chosen[:1]), f"minddata.host_{name}")

@@ -14,6 +14,7 @@ from decimal import Decimal
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from advisor.sources.folders import plain_name
 from advisor.sources.readers import reader
 from advisor.sources.reference import Note, TableRef
 from advisor.sources.text.jsontext import load_json
@@ -36,7 +37,7 @@ _PLANE = "Communication Kernel"
 
 def find_timelines(names: Iterable[str]) -> list[str]:
     """Those file names that are a device's tasks or collectives, by iteration."""
-    found = ((match, name) for name in names if (match := _FILE.fullmatch(name)))
+    found = ((match, name) for name in names if (match := _FILE.fullmatch(plain_name(name))))
     return [name for match, name in sorted(found, key=lambda pair: (int(pair[0]["iteration"]), pair[0][1]))]
 
 
@@ -44,7 +45,7 @@ def of_one_model(paths: Sequence[Path]) -> tuple[list[Path], list[str]]:
     """The files of the model that did most, as far as the size of its files tells, and the other models. Each counts
     its own iterations, and those of several are no steps of one loop."""
     sizes: dict[str, int] = {}
-    models = [match["model"] if (match := _FILE.fullmatch(path.name)) else "" for path in paths]
+    models = [match["model"] if (match := _FILE.fullmatch(plain_name(path.name))) else "" for path in paths]
     for model, path in zip(models, paths, strict=True):
         sizes[model] = sizes.get(model, 0) + path.stat().st_size
     most = max(sizes, key=sizes.__getitem__, default="")
@@ -131,7 +132,7 @@ def read_collectives(reference: TableRef, columns: Sequence[str] | None, note: N
 
     rows: list[dict[str, Any]] = []
     for path in reference.paths:
-        match, events = _FILE.fullmatch(path.name), _events(path, note)
+        match, events = _FILE.fullmatch(plain_name(path.name)), _events(path, note)
         if match is None:
             continue
         inside = list(_tasks_of_planes(events))
@@ -171,7 +172,7 @@ def timeline_frames(path: Path, note: Note) -> Iterator[pl.DataFrame]:
     """The kernels of one file as a canonical frame."""
     import polars as pl
 
-    match = _FILE.fullmatch(path.name)
+    match = _FILE.fullmatch(plain_name(path.name))
     if match is None:
         return
     usable = _events(path, note)

@@ -10,7 +10,7 @@ from types import MappingProxyType
 
 from msgspec import Struct
 
-from advisor.sources.folders import natural
+from advisor.sources.folders import natural, plain_name
 from advisor.sources.reference import TableRef
 
 _COMMUNICATION = ("collectives", "transports", "packets")
@@ -121,6 +121,8 @@ def find_tables(
     paths = list(paths)
     for path in paths:
         known = tables_of_file(names.get(path, path.name), loose=loose)
+        if known is None and path.with_name(original := plain_name(path.name)) not in paths:
+            known = tables_of_file(original, loose=loose)
         if known is None or (path.suffix == ".gz" and path.with_suffix("") in paths):  # the same once more
             continue
         for table in known[0]:
