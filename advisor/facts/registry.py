@@ -11,6 +11,7 @@ from advisor.facts.declared import kind_fault
 
 MODULES = (
     "recording.kinds.kind", "recording.coverage", "recording.between", "collection.run", "step.means", "step.growth",
+    "step.tail.kernels",
     "collection.profiler",
     "operators.operators",
     "data.processors", "data.getnext", "step.from_kernels", "host.pace", "host.timeline", "data.pipeline",

@@ -55,6 +55,7 @@ KINDS = (
             ("interval", "iteration gap: the wait for data before the step (S01, S02)", "iteration_interval"),
             ("fp_bp", "forward and backward", "fp_and_bp"),
             ("tail", "after backward: collectives and the update", "tail"),
+            ("tail_exposed", "collectives after backward", "stream_* behind bp_point"),
             ("last_reduction", "the last of several collectives after backward", "end − start of the last stream_*"),
         )
         for item in (
@@ -80,7 +81,7 @@ KINDS = (
 _PHASE_OF = {
     "computing": "computing", "exposed_communication": "exposed", "overlapped": "overlapped", "unplaced": "unplaced",
     "idle": "idle", "start_gap": "start_gap", "bubble": "bubble", "interval": "interval", "fp_bp": "fp_bp",
-    "tail": "tail", "last_reduction": "last_reduction",
+    "tail": "tail", "tail_exposed": "tail_exposed", "last_reduction": "last_reduction",
 }  # fmt: skip
 
 

@@ -20,7 +20,7 @@ from advisor.facts.recording.fuller import are_fuller, outvoted_ranks
 from advisor.facts.recording.kinds.evidence import RECORDING
 from advisor.facts.recording.kinds.kind import framework_of, recording_of
 from advisor.facts.step.evaluation import without_evaluation
-from advisor.facts.step.from_kernels import KERNEL_STEPS
+from advisor.facts.step.from_kernels import KERNEL_STEPS, KernelSteps
 from advisor.facts.step.odd_ends import (
     behind_warm_up,
     following_nothing,
@@ -59,6 +59,8 @@ def steady(run: Run) -> dict[int, StepTimes]:
         believed = rank not in times or prepared or fuller or rank in outvoted
         if believed and (found := from_kernels(reduction)) is not None:
             times[rank] = found
+        elif not believed:
+            times[rank] = _parted(times[rank], reduction)
     times = _told_apart(run, {rank: _named(t, courses.get(rank)) for rank, t in times.items()})
     settled = settle(without_short_start(times, frameworks), courses, frameworks)
     settled = _opened(settled, run.each(OPENING))
@@ -90,6 +92,23 @@ def stepped_courses(run: Run) -> dict[int, Course]:
         for rank, course in run.each(COURSE).items()
         if course.marked or rank not in times or times[rank].recorded <= 1
     }
+
+
+def _parted(one: StepTimes, told: KernelSteps) -> StepTimes:
+    """The older trace's steps with what runs in those whose kernels are told, the trace itself knowing nothing of
+    computation: then it is known what its collectives leave exposed, before the end of backward as well."""
+    rows = {step.step: step for step in told.steps}
+    if one.table != "step_phases" or "computing" in one.phases or not rows.keys() & set(one.steps):
+        return one
+    parts = np.array([
+        (step.computing_us, step.exposed_us, step.communication_us - step.exposed_us) if step else (np.nan,) * 3
+        for step in map(rows.get, one.steps)
+    ])  # fmt: skip
+    computing, exposed, overlapped = parts.T
+    idle = np.maximum(one.time - computing - exposed, 0.0)
+    phases = {name: values for name, values in one.phases.items() if name != "unplaced"}
+    phases |= {"computing": computing, "exposed": exposed, "overlapped": overlapped, "idle": idle}
+    return replace(one, phases=phases, sources=(*one.sources, *told.sources))
 
 
 def _opened(times: Mapping[int, StepTimes], openings: Mapping[int, Opening]) -> dict[int, StepTimes]:

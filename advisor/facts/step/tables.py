@@ -17,7 +17,7 @@ from advisor.facts.recording.sums import moved_rows, step_rows, tell_cluster_pha
 from advisor.facts.recording.windows import follows, is_marked, meeting_steps
 from advisor.facts.step.from_kernels import KernelSteps
 from advisor.facts.step.start_gap import own_waits
-from advisor.facts.step.tail_collectives import collectives_in_steps
+from advisor.facts.step.tail.collectives import collectives_in_steps
 from advisor.facts.step.times import StepTimes
 from advisor.knowledge.measuring import limit
 from advisor.model import Source
@@ -91,7 +91,10 @@ def _from_phases(rank: Rank) -> StepTimes | None:
             for name in ("start_us", "fp_start_us", "bp_end_us", "end_us")
         )
         if (talks := collectives_in_steps(rank, names, *points)) is not None:
-            told = (("exposed", talks.exposed), ("last_reduction", talks.last), ("unplaced", talks.unplaced))
+            told = (
+                ("exposed", talks.exposed), ("tail_exposed", talks.exposed), ("last_reduction", talks.last),
+                ("unplaced", talks.unplaced),
+            )  # fmt: skip
             phases |= {name: us for name, us in told if np.isfinite(us).any()}
             if "interval" in phases:
                 phases["interval"] = np.maximum(phases["interval"] - np.nan_to_num(talks.ahead), 0.0)

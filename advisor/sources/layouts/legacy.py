@@ -14,6 +14,7 @@ from typing import Any
 from advisor.model import Parallelism
 from advisor.sources.base import Rank
 from advisor.sources.folders import Judgement, Listing, list_folder, plain_name
+from advisor.sources.older.legacy_clock import shares_clock
 from advisor.sources.older.legacy_files import finite
 from advisor.sources.reference import TableRef
 from advisor.sources.text.jsontext import load_json
@@ -38,6 +39,7 @@ _OWN = {
     "strategy": r"parallel_strategy_([0-9]+)\.json",
     "timeline": r"(?:ascend_)?timeline_display_([0-9]+)\.json",
     "gpu_timeline": r"gpu_timeline_display_([0-9]+)\.json",
+    "operator_times": r"output_timeline_data_([0-9]+)\.txt",
     "dynamic_shapes": r"dynamic_shape_info_([0-9]+)\.json",
     "memory": r"memory_usage_summary_([0-9]+)\.json",
 }
@@ -47,6 +49,7 @@ _SHARED = {
     "cpu_detail": r"cpu_op_detail_info_([0-9]+)\.csv",
     "cpu_types": r"cpu_op_type_info_([0-9]+)\.csv",
     "points": r"step_trace_point_info_([0-9]+)\.json",
+    "clock": r"min_cycle_counter_([0-9]+)\.txt",
 }
 """Files of this layout that others have too."""
 _DATA = (
@@ -55,7 +58,7 @@ _DATA = (
 )
 _WITHOUT_USE = (
     r"(?:(?:ascend|gpu)_)?timeline_summary_[0-9]+\.json",
-    r"flops_scope_[0-9]+\.json", r"output_timeline_data_[0-9]+\.txt",
+    r"flops_scope_[0-9]+\.json",
     r"output_op_compute_time_(?:detail_)?[0-9]+\.txt", r"output_format_data_hwts_[0-9]+\.txt",
     r"memory_usage_details_[0-9]+\.json",
     r"step_trace_point_info\.json", r"parallel_strategy\.json", r"gpu_op_(?:type|detail)_info_[0-9]+\.csv",
@@ -71,7 +74,8 @@ _CONFIG_BYTES = 1 << 20
 """`config` stands first in parallel_strategy files, before a graph of any size."""
 
 _WHOLE = {"step_phases", "cluster_phases", "operators", "operator_types"}
-"""Tables of the whole run: beside them the timeline, of which the writer keeps a part, tells nothing more."""
+"""Tables of the whole run: beside them the timeline, of which the writer keeps a part, tells nothing more, unless its
+clock tells which of the steps these are."""
 
 Files = Mapping[str, Sequence[Path]]
 
@@ -173,7 +177,12 @@ def _find_tables(files: Files) -> dict[str, TableRef]:
         refer("operators", "operators", "aicore_detail", host, "framework")
     refer("aicpu", "aicpu", "aicpu" if "aicpu" in files else "aicpu_text")
     refer("flops", "flops", "flops_summary" if "flops_summary" in files else "flops")
-    if not _WHOLE & tables.keys():
+    clock = next((files[kind][0] for kind in ("clock", "operator_times") if kind in files), None)
+    trace = next(iter(files.get("step_trace", ())), None)
+    if trace is not None and clock is not None and "timeline" in files and shares_clock(trace, clock):
+        options = {"trace": str(trace), "clock": str(clock)}
+        tables["kernels"] = TableRef("kernels", (files["timeline"][0],), "legacy.timeline_in_steps", options)
+    elif not _WHOLE & tables.keys():
         refer("kernels", "timeline", "timeline" if "timeline" in files else "gpu_timeline")
     refer("dynamic_shapes", "dynamic_shapes", "dynamic_shapes")
     return tables

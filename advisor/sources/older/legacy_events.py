@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 import re
+from bisect import bisect_left
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from advisor.sources.frames import Unusable, to_ns
+from advisor.sources.older.legacy_clock import origin_ns
 from advisor.sources.older.legacy_files import assemble, finite, read_object
 from advisor.sources.older.legacy_operators import describe_inputs, type_of, write_shape
+from advisor.sources.older.legacy_steps import read_step_sheet
 from advisor.sources.readers import reader
 from advisor.sources.reference import Note, TableRef
 from advisor.sources.text.jsontext import load_json
@@ -34,7 +37,50 @@ def read_timeline(reference: TableRef, columns: Sequence[str] | None, note: Note
     return assemble("kernels", {name: [row[name] for row in rows] for name in rows[0]}, columns) if rows else None
 
 
+@reader("legacy.timeline_in_steps")
+def read_timeline_in_steps(reference: TableRef, columns: Sequence[str] | None, note: Note) -> pd.DataFrame | None:
+    """timeline_display_*.json beside a step trace -> the kernels of the steps that it covers, on the trace's clock."""
+    rows = _kernels_in_steps(reference, note)
+    return assemble("kernels", {name: [row[name] for row in rows] for name in rows[0]}, columns) if rows else None
+
+
+def frames_in_steps(reference: TableRef, note: Note) -> Iterator[pl.DataFrame]:
+    """The same as a canonical frame."""
+    yield from _frame(_kernels_in_steps(reference, note), (*_TEXTS, "step"))
+
+
+def _kernels_in_steps(reference: TableRef, note: Note) -> list[dict[str, Any]]:
+    """Only the kernels of steps that the timeline covers whole, without the first: where it begins was not measured."""
+    path, trace = reference.paths[0], read_step_sheet(Path(reference.options["trace"]), note)
+    rows = sorted(_all_kernels(path, note, scoped=True), key=lambda row: row["start_ns"])
+    operators = [row for row in rows if row["core"] != "HCCL"]
+    origin = origin_ns(Path(reference.options["clock"]), rows, note) if operators and trace is not None else None
+    if trace is None or origin is None:
+        return []
+    phases = trace.phases(note)
+    if "start_us" not in phases or "end_us" not in phases:
+        return []
+    first = origin + operators[0]["start_ns"]
+    last = origin + max(row["start_ns"] + row["duration_us"] * 1000 for row in operators)
+    starts = [origin + row["start_ns"] for row in rows]
+    kept, covered = [], 0
+    for step, start_us, end_us in list(zip(phases["step"], phases["start_us"], phases["end_us"], strict=True))[1:]:
+        start, end = start_us * 1000, end_us * 1000
+        if first <= start and end <= last:
+            low, high = bisect_left(starts, start), bisect_left(starts, end)
+            kept += [{**rows[at], "start_ns": starts[at], "step": str(step)} for at in range(low, high)]
+            covered += 1
+    told = f"lists the operators of {covered} of the {len(phases['step'])} steps: what runs in a step is told of these"
+    note(str(path), told if kept else "covers no step of the step trace from its start to its end; not read")
+    return kept
+
+
 def _kernels(path: Path, note: Note) -> list[dict[str, Any]]:
+    return _while_operators_are_listed(_all_kernels(path, note), str(path), note)
+
+
+def _all_kernels(path: Path, note: Note, scoped: bool = False) -> list[dict[str, Any]]:
+    """Every kernel of the timeline; `scoped` names it by its scopes, too, which tell forward from backward."""
     rows: list[dict[str, Any]] = []
     unnamed = 0
     for event in _events(path, note):
@@ -57,13 +103,14 @@ def _kernels(path: Path, note: Note) -> list[dict[str, Any]]:
         elif "op_full_name" in details:
             unnamed += 1
             continue
+        if scoped and isinstance(full := details.get("fullname"), str):
+            name = full
         shapes, dtypes = describe_inputs(details)
         rows.append({"name": name, "type": kind or type_of(name), "core": _CORES.get(pid, "AI_CORE"),
                      "start_ns": start, "duration_us": length, "stream": thread,
                      "input_shapes": shapes, "input_dtypes": dtypes})  # fmt: skip
     if unnamed:
         note(str(path), f"{unnamed} kernels have something else than text for the name of their operator; left out")
-    rows = _while_operators_are_listed(rows, str(path), note)
     if not rows:
         note(str(path), "holds no kernel with start and duration")
     return rows
@@ -85,10 +132,13 @@ def _while_operators_are_listed(rows: list[dict[str, Any]], file: str, note: Not
 
 def timeline_frames(path: Path, note: Note) -> Iterator[pl.DataFrame]:
     """The kernels of one such file as a canonical frame."""
+    yield from _frame(_kernels(path, note), _TEXTS)
+
+
+def _frame(rows: Sequence[dict[str, Any]], names: Sequence[str]) -> Iterator[pl.DataFrame]:
     import polars as pl
 
-    schema = dict.fromkeys(_TEXTS, pl.String) | {"start_ns": pl.Int64, "duration_us": pl.Float64}
-    rows = _kernels(path, note)
+    schema = dict.fromkeys(names, pl.String) | {"start_ns": pl.Int64, "duration_us": pl.Float64}
     if rows:
         yield pl.DataFrame({name: [row[name] for row in rows] for name in schema}, schema=schema)
 

@@ -404,6 +404,8 @@ _FRAMES = {
 
 
 def _frames(reference: TableRef, path: Path, note: Note) -> Iterable[pl.DataFrame]:
+    if reference.reader == "legacy.timeline_in_steps":
+        return legacy_events.frames_in_steps(reference, note)
     if reference.reader == "kernels.tasks":
         return task_frames(path, note, reference.options.get("device"))
     if reader := _FRAMES.get(reference.reader):

@@ -114,10 +114,16 @@ def test_timeline_alone_is_enough_for_idle_time():
 
 
 def test_every_stream_column_is_communication():
-    """The tail of the older trace holds 49 ms of collectives: reduction after backward, and no slow update."""
+    """The tail of the older trace holds 49 ms of collectives, and no slow update. The timeline beside it tells that
+    others are exposed before, that the rest of the tail computes, and that backward itself waits for the last one."""
     report = report_on("real-ms-old-allreduce-tail")
     assert report.summary.step_time_us == pytest.approx(205_400, rel=0.01)
-    assert value(report, "step.exposed_communication_us") == pytest.approx(49_300, rel=0.02)
+    assert value(report, "step.tail_exposed_us") == pytest.approx(49_300, rel=0.02)
+    assert value(report, "step.exposed_communication_share") == pytest.approx(0.37, abs=0.015)
+    assert value(report, "step.computing_share") == pytest.approx(0.62, abs=0.01)
+    assert value(report, "step.tail_operator").endswith("UnsortedSegmentSum-op199")
+    assert value(report, "step.tail_operator_us") == pytest.approx(37_240, rel=0.01)
+    assert value(report, "step.tail_handed_us") == pytest.approx(49_300, rel=0.02)
     assert report.summary.direction == "communication"
     assert not {f.verdict for f in report.findings if f.role == Role.ROOT_CAUSE} & {"update-tail-slow", "slow-link"}
 
