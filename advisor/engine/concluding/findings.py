@@ -66,7 +66,7 @@ def build(
     looks_further = bool(remedies) and remedies[0].brings_evidence and not owned
     open_ended = looks_further or (rule.saving is not None and rule.saving.kind == "at_stake")
     if stake is not None and not open_ended and _hangs_on_absent(rule.saving, facts):
-        behind = facts.number("communication.behind_absent_us", RUN) or 0.0
+        behind = _behind_absent(rule, scope.subject, stake, facts)
         stake = replace(stake, kind="upper_bound", without_absent_us=min(behind, stake.us))
     severity = _severity(rule, scope, stake)
     if severity is not Severity.LOW and is_partial(rule, scope.subject, facts):
@@ -184,6 +184,20 @@ def _hangs_on_absent(saving: SavingSpec | None, facts: FactSet) -> bool:
     nothing: unless these have the same cause, it only makes the others wait longer. A replay knows of that wait."""
     told = facts.has("communication.behind_absent_us")
     return told and saving is not None and not saving.everyone and not saving.removes
+
+
+def _behind_absent(rule: Rule, subject: Subject, stake: Saving, facts: FactSet) -> float:
+    """The most that is certain: what the cause takes behind the last wait for ranks without a profile. Kernels take
+    what they compute there, late launches and data what is idle there."""
+    behind = facts.number("communication.behind_absent_us", RUN) or 0.0
+    idle = facts.number("communication.behind_absent_idle_us", RUN)
+    computing = facts.number("communication.behind_absent_computing_us", RUN)
+    if rule.direction is Direction.SCHEDULING:
+        return behind if idle is None else min(behind, idle)
+    if rule.direction is not Direction.COMPUTATION or computing is None:
+        return behind
+    own = facts.number("operator_type.behind_absent_us", Subject(subject.kind, subject.id))
+    return min(behind, min(computing, own if own is not None else computing) + min(stake.idle_us, idle or 0.0))
 
 
 def _is_open(saving: SavingSpec) -> bool:

@@ -181,7 +181,13 @@ class Gains:
         if self.certain_us is None:
             return whole
         sure = _parts([f for f in added if not _is_bound(f)], self.ranks)
-        return min(whole, gained + self._added(sure) + self.certain_us)
+        bound = sum(self._certain_of(f) for f in added if _is_bound(f))
+        return min(whole, gained + self._added(sure) + min(self.certain_us, bound))
+
+    def _certain_of(self, finding: Finding) -> float:
+        """What one bound finding gives at most where nobody absent has the same cause."""
+        known = finding.saving.without_absent_us if finding.saving is not None else None
+        return (self.certain_us or 0.0) if known is None else known
 
     def room(self, above: Sequence[Finding], finding: Finding, taken_us: float) -> float:
         """What is left for one more finding, of its part of the step and of the whole."""
@@ -189,7 +195,8 @@ class Gains:
         part = self.pools.get(finding.direction.value, self.step_us) - self._added(_parts(mine, self.ranks))
         whole = self.step_us if finding.direction == Direction.COMPUTATION else self.lost_us
         if self.certain_us is not None and _is_bound(finding):
-            part = min(part, self.certain_us - self._added(_parts([f for f in above if _is_bound(f)], self.ranks)))
+            left = self.certain_us - self._added(_parts([f for f in above if _is_bound(f)], self.ranks))
+            part = min(part, left, self._certain_of(finding))
         return max(min(part, whole - taken_us), 0.0)
 
     def _added(self, parts: Sequence[Part]) -> float:

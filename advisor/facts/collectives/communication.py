@@ -43,6 +43,7 @@ from advisor.facts.collectives.size_classes import MANY_TIMES, small_beside_larg
 from advisor.facts.collectives.workmates import (
     ARRIVALS,
     AWAITED,
+    Behind,
     behind_absent,
     late_wait,
     measure_arrivals,
@@ -53,7 +54,7 @@ from advisor.facts.operators.reduction import OPERATORS
 from advisor.facts.step.steps import steady
 from advisor.facts.step.times import STEPS
 from advisor.knowledge.measuring import limit
-from advisor.model import RUN, Fact, Subject
+from advisor.model import RUN, Fact, Source, Subject
 
 
 class _Sum(Struct):
@@ -272,7 +273,8 @@ def measure(run: Run, facts: FactSet) -> Iterator[Fact]:
         if incomplete:
             yield from fact("communication.absent_wait_share", RUN, absent / step, *sources, samples=n)
             behind = behind_absent(run, step) if absent >= AWAITED * step else None
-            yield from fact("communication.behind_absent_us", RUN, behind, *sources, samples=n)
+            if behind is not None:
+                yield from _facts_behind(behind, sources, n)
     yield from fact("communication.reshuffle_share", RUN, _reshuffled(run, sums, step), *sources, samples=n)
     yield from fact("communication.sharding_startup_share", RUN, _starting(run, sums, step), *sources, samples=n)
     for (role, kind_), total in sorted(sums.items()):
@@ -503,6 +505,15 @@ def _of_ranks(together: list[Joint]) -> tuple[dict[int, float], dict[int, float]
 
 def _subject(total: _Sum) -> Subject:
     return Subject("collective", total.name, tuple(sorted(total.named)))
+
+
+def _facts_behind(behind: Behind, sources: Sequence[Source], samples: int) -> Iterator[Fact]:
+    """What ranks at hand can give back for certain lies behind the last wait for those without a profile."""
+    told = {"": behind.us, "_idle": behind.idle_us, "_computing": behind.computing_us}
+    for part, us in told.items():
+        yield from fact(f"communication.behind_absent{part}_us", RUN, us, *sources, samples=samples)
+    for name, us in behind.of_type.items():
+        yield from fact("operator_type.behind_absent_us", Subject("operator_type", name), us, *sources, samples=samples)
 
 
 def _facts_of_collective(run: Run, role: str, kind_: str, total: _Sum, step: float | None, n: int) -> Iterator[Fact]:

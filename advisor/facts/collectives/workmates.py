@@ -11,14 +11,17 @@ from collections import defaultdict
 from collections.abc import Iterator, Mapping, Sequence, Set
 
 import numpy as np
+from msgspec import Struct
 
 from advisor.basics.arrays import Floats
+from advisor.basics.intervals import measure, union
 from advisor.facts.base import Run, computed, fact, kind
 from advisor.facts.cluster.peers import medians_of_others
 from advisor.facts.collectives.exchanges import Exchanges
 from advisor.facts.collectives.exposure import exposures, joints
 from advisor.facts.collectives.joints import Joint
 from advisor.facts.collectives.parallelism import Partition, partition
+from advisor.facts.device.chain import Chain
 from advisor.facts.device.course import COURSE
 from advisor.knowledge.measuring import limit
 from advisor.model import Fact, Subject
@@ -52,6 +55,14 @@ ARRIVALS = (
          "the ranks at hand do before it makes no step shorter by itself",
          formula="highest over ranks of the end of the step − the end of that wait; waits of less than a twentieth of "
                  "the step together, from the end of the step, are none", needs="collectives kernels"),
+    kind("communication.behind_absent_idle_us", "us", "run",
+         "what of communication.behind_absent_us a rank at hand idles: a host that launches sooner gives no more",
+         formula="highest over ranks", needs="collectives kernels"),
+    kind("communication.behind_absent_computing_us", "us", "run",
+         "what of communication.behind_absent_us a rank at hand computes: less of it gives no more",
+         formula="highest over ranks", needs="collectives kernels"),
+    kind("operator_type.behind_absent_us", "us", "operator_type", "what of that is its kernels' time",
+         formula="highest over ranks", needs="collectives kernels"),
     kind("rank.awaited_in_steps", "ratio", "rank",
          "share of the steps in which the others wait for it longest; without the first recorded one, which may live "
          "on what was prepared before it; only where half of the recorded steps have collectives", needs=_NEEDS),
@@ -164,9 +175,19 @@ def late_wait(joint: Joint, waited_us: Floats, transit_us: Floats) -> Floats:
     return np.where(told.any(axis=1), early, np.where(transit_us > 0, beyond, 0.0))
 
 
-def behind_absent(run: Run, step_us: float) -> float | None:
-    """Microseconds of a step behind the last wait for ranks without files; None where they are not waited for long, or
-    no kernels tell when."""
+class Behind(Struct, frozen=True):
+    """What runs behind the last wait for ranks without files, microseconds of a step."""
+
+    us: float
+    idle_us: float
+    computing_us: float
+    of_type: dict[str, float]
+    """Operator type -> what of the computing its kernels take, also of types that take none of it."""
+
+
+def behind_absent(run: Run, step_us: float) -> Behind | None:
+    """The most of each over the ranks at hand; None where ranks without files are not waited for long, or no kernels
+    tell when."""
     found = []
     for rank, course in run.each(COURSE).items():
         if course.chain is None:
@@ -180,13 +201,31 @@ def behind_absent(run: Run, step_us: float) -> float | None:
                 name = joint.names[row].rpartition("/")[2]
                 moved[name] = float(transit[row])
                 waited[name] = max(float(joint.pure_us[row] - transit[row]), 0.0)
-        end, late = float((chain.start + chain.busy + chain.gap).max()), 0.0
+        late = 0.0
         for i in range(len(chain.name) - 1, -1, -1):
             late += waited.get(chain.name[i], 0.0)
             if late >= AWAITED * step_us:
-                found.append(end - float(chain.start[i] + chain.busy[i]) + moved[chain.name[i]])
+                found.append(_behind(chain, float(chain.start[i] + chain.busy[i]) - moved[chain.name[i]]))
                 break
-    return max(found, default=None)
+    if not found:
+        return None
+    types = {name for each in found for name in each.of_type}
+    most = {name: max(each.of_type.get(name, 0.0) for each in found) for name in types}
+    us, idle, computing = (max(getattr(each, name) for each in found) for name in ("us", "idle_us", "computing_us"))
+    return Behind(us, idle, computing, most)
+
+
+def _behind(chain: Chain, met_us: float) -> Behind:
+    """What the chain holds behind this moment, microseconds from its origin."""
+    ends = chain.start + chain.busy + chain.gap
+    last = float(ends.max())
+    length = np.maximum(ends - chain.start, 1e-9)
+    part = np.where(chain.computes, np.clip((ends - met_us) / length, 0.0, 1.0), 0.0)
+    bounds = (np.rint(np.maximum(each, met_us) * 1000).astype(np.int64) for each in (chain.start, ends))
+    taken = measure(union(*bounds)) / 1000
+    idle = max(last - met_us - taken, 0.0) + float((chain.gap * part).sum())
+    of_type = {name: float((busy * part).sum()) for name, busy in chain.of_type.items()}
+    return Behind(max(last - met_us, 0.0), idle, float((chain.working * part).sum()), of_type)
 
 
 def received_us(exchanges: Mapping[int, Exchanges]) -> dict[int, dict[str, float]]:

@@ -271,6 +271,21 @@ def test_the_chain_promises_nothing_of_what_lies_before_the_wait_for_absent_rank
     assert all(f.saving.range_us == (0.0, f.saving.us) for f in joint.findings if f.saving)
 
 
+@given(st.floats(0.0, STEP), st.floats(0.0, 1.0), st.floats(1.0, STEP))
+def test_each_promises_no_more_for_certain_than_what_its_own_cause_takes_there(
+    behind: float, part: float, us: float
+) -> None:
+    """A step that waits for an absent rank gets shorter by what the cause takes behind that wait, not by its length."""
+    told = facts(0.2, 0.3, 0.5)
+    told.add(Fact("communication.behind_absent_us", RUN, behind))
+    one = finding(1, us, Direction.SCHEDULING)
+    assert one.saving is not None
+    bound = replace(one, saving=replace(one.saving, kind="upper_bound", without_absent_us=part * min(behind, us)))
+    joint = tell_jointly([bound], told, None, STEP)
+    assert joint.whatif is not None
+    assert min(joint.whatif.step_time_us.values()) >= STEP - part * behind - 1e-6
+
+
 @given(st.floats(1.0, 300.0), st.floats(1.0, 300.0), st.booleans())
 def test_two_findings_on_one_type_of_operators_share_its_calls(one: float, other: float, same: bool) -> None:
     """Slow with one shape, and rows that are not aligned, are what the same calls lose; those of two types add up."""

@@ -91,6 +91,10 @@ def test_what_runs_behind_the_last_wait_for_an_absent_rank(tmp_path: Path, frame
     late, even = (measure([tmp_path / name], None, Options(jobs=1)).facts for name in ("late", "even"))
     behind, step = late.number("communication.behind_absent_us", RUN), late.number("step.time_us", RUN)
     assert behind is not None and step is not None and 0 < behind < 0.1 * step
+    parts = [late.number(f"communication.behind_absent_{part}_us", RUN) for part in ("idle", "computing")]
+    assert all(us is not None and 0 <= us <= behind for us in parts)
+    each = {subject.id: fact.value for subject, fact in late.of("operator_type.behind_absent_us").items()}
+    assert max(each.values()) <= parts[1] and any(us == 0 for us in each.values())
     assert even.number("communication.behind_absent_us", RUN) is None
 
 
