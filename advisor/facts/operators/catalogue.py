@@ -525,6 +525,14 @@ KINDS = (
     kind("operators.update_fused", "bool", "run", "one kernel does a whole update (ApplyAdamW, …)", needs=_NEEDS),
     kind("operators.update_types", "text", "run", "types of the update's kernels", needs=_NEEDS),
     kind(
+        "operators.update_plain",
+        "bool",
+        "run",
+        "the update's kernels take lists of weights and only add and multiply "
+        "them, as SGD's do: a fused optimizer of that kind runs the same",
+        needs=_NEEDS,
+    ),
+    kind(
         "operators.update_chain",
         "count",
         "run",

@@ -163,6 +163,7 @@ def _run_facts(
     if any(o.update_types for o in found.values()):
         yield from fact("operators.update_fused", RUN, first.fused_update, *first.sources)
         yield from fact("operators.update_types", RUN, first.update_types or None, *first.sources)
+        yield from fact("operators.update_plain", RUN, first.update_plain, *first.sources)
         yield from fact("operators.update_chain", RUN, first.update_chain or None, *first.sources)
         yield from fact("operators.update_passes", RUN, first.update_passes, *first.sources)
     yield from fact("operators.fusible_example", RUN, first.small.example or None, *first.sources)

@@ -45,6 +45,7 @@ from advisor.facts.operators.types.row import TypeRow, row_of
 from advisor.facts.operators.updates import (
     SmallUpdates,
     find_updates,
+    is_plain,
     of_optimizer,
     passes,
     small_updates,
@@ -99,6 +100,8 @@ class Operators(Struct, frozen=True):
     """Separate kernels for each weight, where nothing but their place tells that they update it."""
     update_passes: float | None = None
     """How often the update's kernels read or write a tensor as large as all weights."""
+    update_plain: bool = False
+    """The update's kernels are lists' sums and products alone."""
     small_update: SmallUpdates | None = None
     """None where only sums tell of the update."""
     attention_us: Floats | None = None
@@ -206,6 +209,7 @@ def reduce(rank: Rank) -> Operators | None:
         update_late_us=idle_before_us(timeline, updates.kernels) if timeline.whole else None,
         update_chain=updates.per_weight,
         update_passes=passes(kernels, updates.kernels),
+        update_plain=is_plain([by.types[t] for t in updating]),
         small_update=small_updates(timeline, updates.kernels, carries),
         attention_us=None if between is None else per_step(between),
         gradient_sums=(sums(of[summing], None, steps), sums(of[summing], alone[summing], steps))

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import re
 from collections import defaultdict
+from collections.abc import Collection
 
 import numpy as np
 from msgspec import Struct
@@ -37,6 +38,11 @@ _ELEMENTWISE = re.compile(
     r"Neg|Reciprocal|Maximum|Minimum|Assign(Add|Sub)?|Cast|ZerosLike|Fill|TensorMove)(V\d+)?$",
     re.IGNORECASE,
 )
+
+_PLAIN = re.compile(r"Foreach(Add|Sub|Mul|Lerp|Copy|Zero)(List|Scalar|ScalarList|Inplace)*(V\d+)?", re.IGNORECASE)
+_NEAR, _MOST = 0.05, 0.8
+"""How far from a whole multiple what is written may be, for weights that one of the operations leaves out; and the part
+of all that is written that has to be such multiples."""
 
 
 class SmallUpdates(Struct, frozen=True):
@@ -70,7 +76,7 @@ def find_updates(timeline: Timeline, types: list[str], type_of: np.ndarray) -> U
 
 def passes(kernels: Kernels, update: Mask) -> float | None:
     """How often the update reads or writes a tensor as large as all weights: elements that its kernels move ÷ those
-    that one of its operations writes. None where shapes are not told."""
+    that one of its operations writes once. None where shapes are not told."""
     moved, written = 0.0, defaultdict[str, float](float)
     counts = np.bincount(kernels.signature[update], minlength=len(kernels.signatures))
     for index in np.flatnonzero(counts).tolist():
@@ -80,8 +86,25 @@ def passes(kernels: Kernels, update: Mask) -> float | None:
             return None
         moved += float(counts[index]) * sum(map(elements, (*read, *wrote)))
         written[signature.type] += float(counts[index]) * sum(map(elements, wrote))
-    weights = float(np.median(list(written.values()))) if written else 0.0
+    weights = _written_once(list(written.values()))
     return moved / weights if weights > 0 else None
+
+
+def _written_once(written: list[float]) -> float:
+    """The elements of all weights, of what each type of operation writes: an operation that a step does several times
+    writes a whole multiple of them. The middle one where they share no such measure."""
+    for one in sorted(written, reverse=True):
+        times = [each / one for each in written]
+        fitting = (each for each, n in zip(written, times, strict=True) if n > 0.5 and abs(n - round(n)) <= _NEAR * n)
+        if one > 0 and sum(fitting) >= _MOST * sum(written):
+            return one
+    return float(np.median(written)) if written else 0.0
+
+
+def is_plain(types: Collection[str]) -> bool:
+    """Whether these kernels of an update take lists of weights, and only sums and products of them, as SGD's do: what
+    is called fused of such an optimizer runs the same operations on joined weights."""
+    return bool(types) and all(_PLAIN.fullmatch(name) for name in types)
 
 
 def written_back(timeline: Timeline, update: Mask, conversion: Mask) -> Mask:

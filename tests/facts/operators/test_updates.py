@@ -50,6 +50,36 @@ def test_what_the_update_moves_is_counted_by_shapes(tmp_path: Path) -> None:
     assert facts.number("operators.update_passes", RUN) == pytest.approx(2 + 4)
 
 
+SGD = [("ForeachAddList", 2), ("ForeachMulScalar", 1), ("ForeachAddList", 2), ("ForeachAddList", 2)]
+LISTS_OF_ADAM = [("ForeachLerpScalar", 2), ("ForeachMulScalar", 1), ("ForeachAddcmulScalar", 3), ("ForeachSqrt", 1),
+                 ("ForeachDivScalar", 1), ("ForeachAddScalar", 1), ("ForeachAddcdivScalarList", 3)]  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    ("operations", "times", "plain"),
+    [(SGD, 3 * 3 + 2, True), (LISTS_OF_ADAM, 3 + 2 + 4 + 2 + 2 + 2 + 4, False)],
+    ids=["momentum", "adam"],
+)
+def test_an_operation_that_a_step_does_several_times_writes_the_weights_as_often(
+    tmp_path: Path, operations: list[tuple[str, int]], times: int, plain: bool
+) -> None:
+    """Decay, momentum and step of SGD add lists thrice, and nothing else than sums and products is needed: what is
+    called fused runs the same. Adam takes a root, and one kernel does all of it."""
+    heading = "Step Id,Name,Type,Accelerator Core,Start Time(us),Duration(us),Wait Time(us),Input Shapes,Output Shapes"
+    rows, at = [heading], 1_000_000
+    for step in range(3):
+        for kind, reads in [("MatMulV2", 2), *operations]:
+            core = "AI_CORE" if kind == "MatMulV2" else "AI_VECTOR_CORE"
+            read = ";".join(["1000;200,20"] * reads)
+            rows.append(f'{step},{kind.lower()},{kind},{core},{at}.000,100,0,"{read}","1000;200,20"')
+            at += 100
+    (tmp_path / "kernel_details.csv").write_text("\n".join(rows) + "\n", encoding="utf-8")
+    names = ["operators.update_passes", "operators.update_plain"]
+    facts = measure([tmp_path], names, Options(jobs=1)).facts
+    assert facts.number("operators.update_passes", RUN) == pytest.approx(times)
+    assert facts.value("operators.update_plain", RUN) is plain
+
+
 @pytest.mark.parametrize(("into", "out_of", "share"), [("FLOAT", "DT_BF16", 0.75), ("DT_BF16", "FLOAT", None)])
 def test_weights_that_are_written_back_belong_to_the_update(
     tmp_path: Path, into: str, out_of: str, share: float | None

@@ -319,11 +319,14 @@ def test_start_times_that_a_spreadsheet_rounded_are_told_as_lost(tmp_path, rules
 def test_what_was_picked_of_the_kernels_is_a_suspicion(tmp_path, rules):
     """The longest kernels of a recording, their waiting times left as they were: what takes half of these may take
     little of the whole, and the report says what would tell."""
-    lines = loop(["ForeachAddList", "ForeachMulScalar", "MatMulV2", "Cast"], 20, duration=200.0, step="x")
+    update = [f"Foreach{kind}" for kind in ("AddcdivList", "MulScalar", "Sqrt", "LerpList", "DivList", "AddcmulList")]
+    lines = loop([*update, "MatMulV2", "Cast"], 10, duration=200.0, step="x")
     folder = write(tmp_path, lines)
     assert not facts_of(tmp_path, "recording.is_picked").value("recording.is_picked", RUN)
     table = folder / "kernel_details.csv"
-    kept = [row for i, row in enumerate(table.read_text(encoding="utf-8").splitlines()) if i == 0 or i % 4 in (1, 2)]
+    kept = [
+        row for i, row in enumerate(table.read_text(encoding="utf-8").splitlines()) if i == 0 or i % 8 in range(1, 7)
+    ]
     table.write_text("\n".join(kept) + "\n", encoding="utf-8")
     report = advise([folder], rules)
     assert facts_of(tmp_path, "recording.is_picked").value("recording.is_picked", RUN) is True
