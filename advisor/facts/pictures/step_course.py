@@ -94,7 +94,8 @@ class Clock:
 def critical_path(found: Model, late: Mapping[int, float], clock: Clock | None = None) -> list[_Piece]:
     """From the event that ends last back to the start: what each event had to wait for. [rank, from, to, what], with
     what computing, communication, idle or absent (a member without files is awaited), microseconds on the common clock,
-    in order of time. `late` is when the last member without files came to a meeting."""
+    in order of time. What is idle between the kernels of a stretch stands behind them. `late` is when the last member
+    without files came to a meeting."""
     clock = clock or Clock(found)
     rank = max(clock.end, key=lambda r: max(clock.end[r]))
     now = max(clock.end[rank])
@@ -116,8 +117,12 @@ def critical_path(found: Model, late: Mapping[int, float], clock: Clock | None =
                 rank, event = last, members[last]
             else:
                 path.append((rank, begin, now, "communication"))
-        elif now > begin:
-            path.append((rank, begin, now, "computing"))
+        elif now > begin:  # kernels, and what lies between them: as one piece each, or there were thousands
+            busy = min(float(chain.busy[event]) / max(clock.end[rank][event] - begin, 1e-9), 1.0)
+            worked = begin + busy * (now - begin)
+            path += [
+                piece for piece in ((rank, worked, now, "idle"), (rank, begin, worked, "computing")) if _lasts(piece)
+            ]
         now = min(begin, now)
         before = _before(found, rank, event, clock)
         if before < 0:
@@ -127,6 +132,10 @@ def critical_path(found: Model, late: Mapping[int, float], clock: Clock | None =
             path.append((rank, end, now, "idle"))
         event, now = before, end
     return path[::-1]
+
+
+def _lasts(piece: _Piece) -> bool:
+    return piece[2] > piece[1]
 
 
 def _before(found: Model, rank: int, event: int, clock: Clock) -> int:

@@ -140,6 +140,19 @@ def test_the_critical_path_goes_over_who_comes_last():
     assert sum(end - begin for _, begin, end, what in awaited if what == "communication") == pytest.approx(2.0)
 
 
+def test_what_is_idle_between_the_kernels_of_a_stretch_is_no_computing():
+    """28 ms up to a collective in which kernels run for 2.5 ms: the path is idle for the rest."""
+    chain = Chain(
+        "1", ("", "hcom_allReduce__1"), np.array([0.0, 28.0]), np.array([2.5, 10.0]), np.array([25.5, 0.0]),
+        np.zeros(2), np.array([-1, -1]),
+    )  # fmt: skip
+    model = Model({0: chain}, {0: 0.0}, {0: [-1, -1]}, [], [], [])
+    path = critical_path(model, {})
+    assert [what for *_, what in path] == ["computing", "idle", "communication"]
+    assert [end - begin for _, begin, end, _ in path] == pytest.approx([2.5, 25.5, 10.0])
+    assert all(before[2] == after[1] for before, after in pairwise(path))
+
+
 def test_lateness_only_where_somebody_is_late():
     """Eight zeros are no picture."""
     on_time = FactSet(Fact("rank.lateness_us", Subject("rank", str(r), (r,)), 0.0) for r in range(8))
