@@ -9,7 +9,7 @@ from typing import Any
 from advisor.basics.units import show
 from advisor.knowledge.statements import document
 from advisor.knowledge.words import both
-from advisor.knowledge.writers import called_later, called_there, written_by
+from advisor.knowledge.writers import called_later, called_there, is_asked, written_by
 from advisor.model import COLLECTION, RUN, Report, Text
 
 
@@ -125,15 +125,20 @@ def _by_settings(report: Report) -> Text:
     """What this profiler can bring."""
     written = _to_be_written(report)
     names = next_evidence(report)
+    rest = tuple(name for name in names if name not in written)
     if names and names[0] in written and (files := _absent(report, written)):
         alone = any(fact.name == "collection.database_only" and fact.value is True for fact in report.facts)
-        return both("collect.text_beside" if alone else "collect.absent_files", files=files)
-    names = tuple(name for name in names if name not in written)
+        copied = both("collect.text_beside" if alone else "collect.absent_files", files=files)
+        return both("collect.absent_beside", files=copied, other=_described(report, rest)) if rest else copied
+    names = rest
     if not names and report.missing_evidence:
         most = max(report.missing_evidence, key=lambda entry: len(entry.rules))
         return both("collect.setting", evidence=most.evidence, setting=most.setting)
-    if not names:
-        return both("collect.enough")
+    return _described(report, names) if names else both("collect.enough")
+
+
+def _described(report: Report, names: tuple[str, ...]) -> Text:
+    """The settings that bring these kinds of evidence, and how many rules wait for it."""
     kinds = kinds_of_evidence()
     rules = {
         rule
@@ -159,16 +164,17 @@ def _processes_data(report: Report) -> bool:
 
 def _to_be_written(report: Report) -> tuple[str, ...]:
     """Kinds of evidence that the settings of this profile asked for: the same settings bring nothing new."""
-    told = {fact.name.removeprefix("collection."): fact.value for fact in report.facts if fact.subject == COLLECTION}
-    level = str(told.get("level", ""))[-1:]
-    on = {"schedule": told.get("has_schedule"), "data_process": told.get("data_process")}
-    on |= {"with_stack": told.get("with_stack")}
-
-    def asked(setting: str, value: Any) -> bool:
-        return level.isdigit() and int(level) >= value if setting == "level" else on.get(setting) is True
-
-    kinds = kinds_of_evidence().values()
-    return tuple(k.name for k in kinds if all(asked(setting, value) for setting, value in k.settings.items()))
+    told: dict[str, Any] = {
+        fact.name.removeprefix("collection."): fact.value for fact in report.facts if fact.subject == COLLECTION
+    }
+    told["schedule"] = told.get("has_schedule")
+    found = []
+    for kind in kinds_of_evidence().values():
+        # without a schedule the same files come, of the recording as a whole
+        own = {name: value for name, value in kind.settings.items() if name != "schedule"} or kind.settings
+        if all(is_asked(told, name, value) for name, value in own.items()):
+            found.append(kind.name)
+    return tuple(found)
 
 
 def _absent(report: Report, kinds: tuple[str, ...]) -> str:

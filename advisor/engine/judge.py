@@ -33,7 +33,7 @@ from advisor.engine.matching.strata import CIRCULAR, Strata, stratify
 from advisor.facts.account.spending import step_time
 from advisor.facts.base import FactKind, FactSet, Measured
 from advisor.facts.registry import catalogue as known_facts
-from advisor.knowledge.writers import written_by
+from advisor.knowledge.writers import RECORDED, left_behind, written_by
 from advisor.model import COLLECTION, RUN, Check, Finding, Outcome, Problem, Report, Subject
 from advisor.ruleset.files.loader import RuleSet
 from advisor.ruleset.rule import Rule
@@ -71,7 +71,8 @@ def judge(measured: Measured, rules: RuleSet, engine: str = "auto") -> Report:
     problems = sorted({*measured.problems, *verdicts.problems, *rules.problems()}, key=lambda p: (p.file, p.problem))
     tables = {*measured.tables, *needless(measured.facts)}
     alone = measured.facts.value("collection.database_only", COLLECTION) is True
-    writes = written_by(measured.info.layout, measured.info.framework, alone)
+    settings = {name: measured.facts.value(f"collection.{name}", COLLECTION) for name in RECORDED}
+    writes = left_behind(written_by(measured.info.layout, measured.info.framework, alone), settings)
     missing = missing_evidence(verdicts.checks, kinds, tables, writes)
     step_us = step_time(measured.facts) if measured.info.has_steps else None
     try:

@@ -16,7 +16,7 @@ from advisor.facts.registry import catalogue
 from advisor.knowledge.messages import translated
 from advisor.knowledge.values import say_value
 from advisor.knowledge.words import word
-from advisor.knowledge.writers import written_by
+from advisor.knowledge.writers import left_behind, written_by
 from advisor.model import MissingEvidence
 from advisor.render.escaping import printable
 from advisor.sources.base import Profile, say_once
@@ -94,7 +94,10 @@ def _examined(given: Opened, rules: RuleSet) -> Diagnosis:
             ((rule.id, rule_needs(rule)) for rule in rules.rules),
             catalogue(),
             tables,
-            written_by(profile.layout, profile.framework, any(map(is_database_only, profile.settings))),
+            left_behind(
+                written_by(profile.layout, profile.framework, any(map(is_database_only, profile.settings))),
+                profile.settings[0] if profile.settings else {},
+            ),
         ),
         problems=[{"file": p.file, "problem": p.problem, "also": list(p.also)} for p in say_once(problems)],
         unparsed=_unparsed(profile),

@@ -16,12 +16,17 @@ from advisor.knowledge.statements import document
 from advisor.model import Text
 from advisor.tables import FILES
 
+RECORDED = ("level", "activities", "profile_memory", "l2_cache", "data_process", "with_stack", "has_schedule")
+"""The settings of which profiles tell, as facts about the collection name them."""
+
 
 class Written(Struct, frozen=True):
     """The file in which an engineer finds a table, and the setting of the profiler that brings it."""
 
     file: str
     setting: str
+    asked: tuple[tuple[str, Any], ...] = ()
+    """The settings of a profile that asked for it, where these are recorded."""
 
 
 @cache
@@ -38,6 +43,28 @@ def written_by(layout: str, framework: str, database_only: bool = False) -> Mapp
     return MappingProxyType({**found, **texts})
 
 
+def left_behind(writes: Mapping[str, Written], settings: Mapping[str, Any]) -> Mapping[str, Written]:
+    """The same, where a profile's recorded settings asked for a file already: not the setting is missing, but the file
+    that it brought."""
+    return {
+        table: Written(each.file, f"the whole result folder ({each.setting} was set)")
+        if each.asked and all(is_asked(settings, name, value) for name, value in each.asked)
+        else each
+        for table, each in writes.items()
+    }
+
+
+def is_asked(settings: Mapping[str, Any], name: str, value: Any) -> bool:
+    """Whether recorded settings ask for this one: a level no lower, activities no fewer, what is on."""
+    told = settings.get(name)
+    if name == "level":
+        level = str(told or "")[-1:]
+        return level.isdigit() and int(level) >= value
+    if isinstance(value, tuple):
+        return isinstance(told, list | tuple) and set(value) <= set(told)
+    return told is value
+
+
 @cache
 def _brought_by(name: str) -> Mapping[str, Written]:
     known = _document()
@@ -47,7 +74,8 @@ def _brought_by(name: str) -> Mapping[str, Written]:
     for entry in (*known["anyone"], *usual, *writer["brings"]):
         for table in entry["tables"]:
             file = writer.get("files", {}).get(table, FILES.get(table, table))
-            found[table] = Written(str(file), str(entry["setting"]))
+            asked = {name: tuple(v) if isinstance(v, list) else v for name, v in entry.get("asked", {}).items()}
+            found[table] = Written(str(file), str(entry["setting"]), tuple(asked.items()))
     return MappingProxyType(found)
 
 

@@ -210,6 +210,22 @@ def test_the_next_collection_brings_what_the_headline_misses():
     assert "MindSpore 2.3" not in next_collection(replace(made, summary=kernels)).en
 
 
+@pytest.mark.parametrize(("level", "scheduled"), [("Level1", False), ("Level1", True), ("Level0", False)])
+def test_what_the_settings_asked_for_is_looked_for_before_it_is_collected_again(level: str, scheduled: bool) -> None:
+    """A profile of Level1 without communication.json was not copied whole; a schedule it may lack all the same."""
+    missing = (
+        MissingEvidence("communication.json", "Level1", tuple("ABC")),
+        MissingEvidence("trace_view.json", "", tuple("DEFGHIJKLMNOPQRSTUVWXYZ")),
+    )
+    made = report(missing, step__exposed_communication_share=0.5)
+    settings = (("level", level), ("has_schedule", scheduled))
+    made = replace(made, facts=(*made.facts, *(Fact(f"collection.{n}", COLLECTION, v) for n, v in settings)))
+    told = next_collection(made).en
+    assert ("copy the whole result folder" in told) == (level == "Level1")
+    assert ("profiler_level=ProfilerLevel.Level1" in told) == (level == "Level0")
+    assert ("schedule records" in told) == (not scheduled)
+
+
 def test_what_a_schedule_would_switch_off_is_kept_in_a_run_of_its_own():
     """MindSpore records the data pipeline or single steps: who has the pipeline is told that the next run will not."""
     made = report((MissingEvidence("memory_record.csv", "profile_memory=True", ("A", "B")),))

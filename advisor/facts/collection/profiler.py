@@ -27,6 +27,8 @@ KINDS = (
     kind("collection.level", "text", "collection", "profiler level the files state"),
     kind("collection.has_schedule", "bool", "collection", "a schedule was set"),
     kind("collection.data_process", "bool", "collection", "the data pipeline was to be recorded"),
+    kind("collection.profile_memory", "bool", "collection", "device memory was to be recorded"),
+    kind("collection.l2_cache", "bool", "collection", "the L2 cache was to be recorded"),
     kind("collection.with_stack", "bool", "collection", "call stacks were recorded"),
     kind("collection.repeat", "count", "collection", "schedule's repeat; 0 adds an incomplete last collection (S49)"),
     kind("collection.active", "count", "collection", "schedule's active: steps recorded in each round"),
@@ -143,9 +145,9 @@ def _settings(run: Run, settings: list[dict[str, Any]]) -> Iterator[Fact]:
     if not settings:
         return
     source, first = _source(run), settings[0]
-    for name, key in (("level", "level"), ("data_process", "data_process"), ("with_stack", "with_stack")):
-        if first.get(key) is not None:
-            yield from fact(f"collection.{name}", COLLECTION, first[key], source)
+    for name in ("level", "data_process", "with_stack", "profile_memory", "l2_cache"):
+        if first.get(name) is not None:
+            yield from fact(f"collection.{name}", COLLECTION, first[name], source)
     keys = {key for each in settings for key in each} - {"rank"}
     differing = tuple(sorted(k for k in keys if any(other.get(k) != first.get(k) for other in settings)))
     yield from fact("collection.settings_differ", COLLECTION, differing, source, samples=len(settings))
