@@ -20,7 +20,7 @@ from advisor.engine.concluding.contained import with_one_root_each
 from advisor.engine.concluding.evidence import missing_evidence, needless
 from advisor.engine.concluding.findings import Draft, build
 from advisor.engine.concluding.gathered import members_of, stages_of
-from advisor.engine.concluding.joint import Joint, tell_jointly
+from advisor.engine.concluding.joint import Joint, tell_jointly, tell_of_whole
 from advisor.engine.concluding.paced import beside_collectives, in_step_with_the_slowest
 from advisor.engine.concluding.roots import assign_roles, merge
 from advisor.engine.concluding.summary import summarise
@@ -76,8 +76,11 @@ def judge(measured: Measured, rules: RuleSet, engine: str = "auto") -> Report:
     missing = missing_evidence(verdicts.checks, kinds, tables, writes)
     step_us = step_time(measured.facts) if measured.info.has_steps else None
     try:
-        joint = tell_jointly(verdicts.findings, measured.facts, measured.run, step_us)
-        if (single := with_one_root_each(verdicts.findings, joint.whatif)) != verdicts.findings:
+        if step_us is None:
+            joint = tell_of_whole(verdicts.findings, measured.facts)
+        else:
+            joint = tell_jointly(verdicts.findings, measured.facts, measured.run, step_us)
+        if (single := with_one_root_each(verdicts.findings, joint.whatif)) != verdicts.findings and step_us:
             joint = tell_jointly(single, measured.facts, measured.run, step_us)
     except Exception as error:  # chains of a damaged profile may contradict each other: the findings stand all the same
         log.debug("joint savings", exc_info=True)

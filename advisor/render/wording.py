@@ -156,10 +156,13 @@ def brief_gain(saving: Saving, sign: str = "") -> Text:
 
 def _more(saving: Saving, lang: str) -> str:
     """Its share of the step, what of it hangs on ranks without a profile, and what it gives behind the findings above
-    where that is more than twice as much."""
+    where that is more than twice as much, or less and nothing else tells it."""
     told, after_us = [show(saving.share or 0.0, "ratio")], saving.after_others_us or 0.0
     told += _only_if_absent(saving, lang)
-    if after_us - saving.us > saving.us and saving.without_absent_us is None:
+    # of a step, the line on repairing one after another tells what is promised twice
+    twice = saving.us_of_recording is not None and saving.after_others_us is not None
+    less = twice and saving.us - after_us > TELLING * saving.us
+    if (after_us - saving.us > saving.us or less) and saving.without_absent_us is None:
         told.append(word(lang, "report.after_others", amount=show(after_us, "us")))
     return word(lang, "report.semicolon").join(told)
 

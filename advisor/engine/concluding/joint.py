@@ -16,6 +16,7 @@ from msgspec import Struct
 
 from advisor.basics.errors import UsageError
 from advisor.basics.scatter import error_of_median
+from advisor.basics.units import NANOSECONDS
 from advisor.engine.concluding.gathered import at_once, stages_of
 from advisor.engine.concluding.paced import kept_up, taken_back
 from advisor.engine.concluding.remainders import left_beside
@@ -74,6 +75,18 @@ def tell_jointly(findings: Sequence[Finding], facts: FactSet, run: Run | None, s
         for names, gained in best.items()
     }  # fmt: skip
     return Joint(told, WhatIf(tuple(order), times))
+
+
+def tell_of_whole(findings: Sequence[Finding], facts: FactSet) -> Joint:
+    """What each still gives of a recording without steps after the findings above it: two that lose the same time
+    cannot both be promised. Nothing is replayed, and no step gets shorter."""
+    joint = tell_jointly(findings, facts, None, facts.number("step.time_us", RUN))
+    return Joint([replace(f, saving=_only_after(f.saving)) if f.saving else f for f in joint.findings], None)
+
+
+def _only_after(saving: Saving) -> Saving:
+    after_us = saving.after_others_us
+    return replace(saving, range_us=None, after_others_us=None if after_us is None else round(after_us, NANOSECONDS))
 
 
 class Repaired(Struct, frozen=True):

@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from advisor.engine.concluding.accounting import account
-from advisor.engine.concluding.joint import between, repaired, tell_jointly
+from advisor.engine.concluding.joint import between, repaired, tell_jointly, tell_of_whole
 from advisor.engine.concluding.summary import summarise
 from advisor.facts.base import FactSet
 from advisor.model import (
@@ -27,6 +27,7 @@ from advisor.model import (
     Summary,
     Text,
 )
+from advisor.render.wording import brief_gain
 
 SAME = Text("x", "x")
 STEP = 1000.0
@@ -269,6 +270,22 @@ def test_the_chain_promises_nothing_of_what_lies_before_the_wait_for_absent_rank
     assert joint.whatif is not None and min(joint.whatif.step_time_us.values()) >= STEP - behind - 1e-6
     assert sum(f.saving.after_others_us or 0.0 for f in joint.findings if f.saving) <= behind + 1e-6
     assert all(f.saving.range_us == (0.0, f.saving.us) for f in joint.findings if f.saving)
+
+
+def test_of_a_recording_without_steps_no_time_is_promised_twice() -> None:
+    """Most of it is idle, and all of that is late launches: what some of these launches lose is told to be a part of
+    it. No step gets shorter, so none is told without causes."""
+    told = facts(0.02, 0.1, 0.88)
+    late = finding(1, 0.88 * STEP, Direction.SCHEDULING)
+    some = finding(2, 0.5 * STEP, Direction.COMPUTATION)
+    assert some.saving is not None
+    some = replace(some, saving=replace(some.saving, kind="upper_bound", idle_us=0.5 * STEP))
+    joint = tell_of_whole([late, some], told)
+    first, second = (f.saving for f in joint.findings)
+    assert first is not None and second is not None and joint.whatif is None
+    assert first.after_others_us == pytest.approx(0.88 * STEP) and second.after_others_us == 0.0
+    said = brief_gain(replace(second, us_per_step=None, us_of_recording=second.us, share_of_recording=0.5)).en
+    assert "0\u00a0µs after the findings above" in said and "after" not in brief_gain(second).en
 
 
 @given(st.floats(0.0, STEP), st.floats(0.0, 1.0), st.floats(1.0, STEP))
