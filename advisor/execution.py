@@ -17,7 +17,7 @@ from multiprocessing.connection import wait
 from multiprocessing.context import BaseContext
 from pathlib import Path
 from types import ModuleType
-from typing import Any
+from typing import Any, NamedTuple
 
 from advisor.basics.errors import NoVerdict, UsageError
 from advisor.basics.garbage import collect_seldom, keep_memory, spare_lasting
@@ -27,7 +27,15 @@ from advisor.sources.base import Profile, Rank
 log = logging.getLogger("advisor")
 
 Names = tuple[str, ...]
-Result = tuple[dict[Any, Any], list[Problem]]
+
+
+class Reduced(NamedTuple):
+    """What is left of a rank: its reductions, what was told of its files, and which tables are its own."""
+
+    reductions: dict[Any, Any]
+    problems: list[Problem]
+    tables: frozenset[str]
+
 
 PARALLEL_BYTES = 48_000_000
 """Below this much input a process pool costs more than it brings."""
@@ -144,15 +152,15 @@ def _end_with_parent() -> None:
 
 def run_each(
     pool: Executor,
-    function: Callable[[Rank, Names], Result],
+    function: Callable[[Rank, Names], Reduced],
     ranks: Sequence[Rank],
     names: Names,
     meanwhile: Callable[[], None] | None = None,
-) -> Iterator[Result]:
+) -> Iterator[Reduced]:
     """What the function gives for each rank, in order; while the first are worked on, this process does what is to be
     done `meanwhile`. Where a worker was killed, the ranks it took with it get a process each; one that kills that too
     is left out and told."""
-    futures: list[Future[Result] | None] = []
+    futures: list[Future[Reduced] | None] = []
     for rank in ranks:
         try:
             futures.append(pool.submit(function, rank, names))
@@ -170,13 +178,13 @@ def run_each(
             yield _alone(function, rank, names)
 
 
-def _alone(function: Callable[[Rank, Names], Result], rank: Rank, names: Names) -> Result:
+def _alone(function: Callable[[Rank, Names], Reduced], rank: Rank, names: Names) -> Reduced:
     try:
         with _local(1) as pool:
             return pool.submit(function, rank, names).result()
     except BrokenExecutor:
         text = "its process was killed while it was measured (out of memory?); its facts are missing"
-        return {}, [*rank.problems, Problem(rank.relative(rank.root), text)]
+        return Reduced({}, [*rank.problems, Problem(rank.relative(rank.root), text)], frozenset(rank.tables))
 
 
 _METHOD = "forkserver" if "forkserver" in multiprocessing.get_all_start_methods() else "spawn"

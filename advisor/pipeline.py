@@ -13,9 +13,10 @@ from typing import TYPE_CHECKING, Any
 from msgspec import Struct
 
 from advisor.basics.garbage import search_later
-from advisor.execution import executor, input_sizes, require_memory, run_each
+from advisor.execution import Reduced, executor, input_sizes, require_memory, run_each
 from advisor.facts import declared
 from advisor.facts.base import FactSet, Family, Measured, Reduction, Run, fact
+from advisor.facts.collection.foreign import leave_out_foreign
 from advisor.facts.origins import Origins
 from advisor.facts.recording.bounds import bounds_of, impossible
 from advisor.facts.recording.doubts import doubt, mark, tables_of
@@ -205,7 +206,7 @@ def _measure_family(family: Family, run: Run, facts: FactSet, origins: Origins, 
     run.profile.problems += [Problem(place, fault) for fault in refused]
 
 
-def reduce_rank(rank: Rank, names: tuple[str, ...]) -> tuple[dict[Reduction[Any], object], list[Problem]]:
+def reduce_rank(rank: Rank, names: tuple[str, ...]) -> Reduced:
     """One rank's tables, reduced to kilobytes; independent of all others, fit to run anywhere."""
     from advisor.sources.database.columns import keeping_columns
     from advisor.sources.database.dbfile import note_odd_rows
@@ -213,6 +214,7 @@ def reduce_rank(rank: Rank, names: tuple[str, ...]) -> tuple[dict[Reduction[Any]
     reductions: dict[Reduction[Any], object] = {}
     with watched(rank), keeping_columns(), search_later():
         note_odd_rows(rank)
+        leave_out_foreign(rank)
         for name in names:
             reducer = families()[name].reduce
             if reducer is None:
@@ -228,7 +230,7 @@ def reduce_rank(rank: Rank, names: tuple[str, ...]) -> tuple[dict[Reduction[Any]
             if reduction is not None:
                 reductions[reducer.key] = reduction
     rank.forget()
-    return reductions, rank.problems
+    return Reduced(reductions, rank.problems, frozenset(rank.tables))
 
 
 def _import_judging() -> None:
@@ -244,14 +246,13 @@ def reduce_all(profile: Profile, chosen: Sequence[Family], options: Options) -> 
     sizes = input_sizes(profile, {table for name in names for table in families()[name].tables})
     with executor(len(profile.ranks), sum(sizes), options.jobs, options.cluster) as pool:
         if pool is None:
-            results: Iterator[tuple[dict[Reduction[Any], object], list[Problem]]] = (
-                reduce_rank(rank, names) for rank in profile.ranks
-            )
+            results: Iterator[Reduced] = (reduce_rank(rank, names) for rank in profile.ranks)
         else:
             results = run_each(pool, reduce_rank, profile.ranks, names, meanwhile=_import_judging)
-        for done, (rank, (reductions, problems)) in enumerate(zip(profile.ranks, results, strict=True), 1):
-            run.keep(rank.rank, reductions)
-            rank.problems = problems
+        for done, (rank, reduced) in enumerate(zip(profile.ranks, results, strict=True), 1):
+            run.keep(rank.rank, reduced.reductions)
+            rank.problems = reduced.problems
+            rank.tables = {name: known for name, known in rank.tables.items() if name in reduced.tables}
             rank.forget()
             if options.progress:
                 options.progress(Advance(done, len(profile.ranks), sum(sizes[:done]), sum(sizes)))

@@ -15,7 +15,7 @@ import pytest
 
 from advisor.basics.errors import UsageError
 from advisor.basics.files import write_atomically
-from advisor.execution import executor, run_each
+from advisor.execution import Reduced, executor, run_each
 from advisor.sources.base import Rank
 
 HEADING = "Step,Computing,Communication(Not Overlapped),Overlapped,Communication,Free\n"
@@ -168,11 +168,11 @@ def test_devices_are_written_to_and_not_replaced(tmp_path: Path) -> None:
     assert pipe.is_fifo()
 
 
-def measured(rank: Rank, names: tuple[str, ...]) -> tuple[dict[str, object], list[object]]:
+def measured(rank: Rank, names: tuple[str, ...]) -> Reduced:
     """Stands for a reduction: kills its process for rank 1, which takes the others of the pool with it."""
     if rank.rank == 1:
         os.kill(os.getpid(), signal.SIGKILL)
-    return {"rank": rank.rank}, []
+    return Reduced({"rank": rank.rank}, [], frozenset())
 
 
 def test_a_killed_worker_loses_one_rank_at_most(tmp_path: Path) -> None:
@@ -182,9 +182,9 @@ def test_a_killed_worker_loses_one_rank_at_most(tmp_path: Path) -> None:
         rank.root.mkdir()
     with executor(4, 0, jobs=2) as pool:
         assert pool is not None
-        results = list(run_each(pool, measured, ranks, ()))  # type: ignore[arg-type]
-    assert [found.get("rank") for found, _ in results] == [0, None, 2, 3]
-    assert "was killed" in results[1][1][0].problem
+        results = list(run_each(pool, measured, ranks, ()))
+    assert [found.reductions.get("rank") for found in results] == [0, None, 2, 3]
+    assert "was killed" in results[1].problems[0].problem
 
 
 def wait_for(path: Path) -> bool:
@@ -195,10 +195,10 @@ def wait_for(path: Path) -> bool:
     return path.exists()
 
 
-def met(rank: Rank, names: tuple[str, ...]) -> tuple[dict[str, object], list[object]]:
+def met(rank: Rank, names: tuple[str, ...]) -> Reduced:
     """Stands for a reduction: whether the process that asked for it did something else in the meantime."""
     (rank.root / "begun").touch()
-    return {"met": wait_for(rank.root / "ready")}, []
+    return Reduced({"met": wait_for(rank.root / "ready")}, [], frozenset())
 
 
 def test_while_ranks_are_read_what_comes_after_is_got_ready(tmp_path: Path) -> None:
@@ -211,8 +211,8 @@ def test_while_ranks_are_read_what_comes_after_is_got_ready(tmp_path: Path) -> N
     ranks = [Rank(number, tmp_path, base=tmp_path) for number in range(2)]
     with executor(2, 0, jobs=2) as pool:
         assert pool is not None
-        results = list(run_each(pool, met, ranks, (), get_ready))  # type: ignore[arg-type]
-    assert [found for found, _ in results] == [{"met": True}] * 2
+        results = list(run_each(pool, met, ranks, (), get_ready))
+    assert [found.reductions for found in results] == [{"met": True}] * 2
 
 
 def test_an_interrupt_ends_the_workers() -> None:

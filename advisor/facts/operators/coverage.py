@@ -17,6 +17,7 @@ from advisor.basics.arrays import Floats
 from advisor.basics.units import show
 from advisor.facts.base import Run, computed
 from advisor.facts.operators.reduction import OPERATORS, Operators
+from advisor.facts.recording.counts import are_whole, covers_more
 from advisor.facts.recording.limits import section
 from advisor.facts.step.steps import steady
 from advisor.facts.step.times import StepTimes
@@ -76,7 +77,9 @@ def in_these_steps(run: Run) -> dict[int, Operators]:
                 f"sums kernels of {show(float(o.compute_us.sum()), 'us')}, more than the {steps} steps last: it covers "
                 f"about {covered} such steps"
             )
-            doubted = () if _runs_whole(o, covered) else (o.sources[0].table, times[rank.rank].table)
+            table = times[rank.rank].table
+            # what a step table of its own tells stands without them
+            doubted = () if _runs_whole(o, covered) else (o.sources[0].table, *([] if table == "steps" else [table]))
             rank.note(o.sources[0].file, text, doubted)
             found[rank.rank] = replace(o, executions=covered)
     for rank_id, o in found.items():
@@ -86,15 +89,16 @@ def in_these_steps(run: Run) -> dict[int, Operators]:
 
 
 def _steps_covered(o: Operators, times: StepTimes) -> int | None:
-    """Of how many steps a table sums the kernels up that would fill far more than all recorded ones, by what the steps
+    """Of how many steps a table sums the kernels up that are more than all recorded ones can hold, by what the steps
     compute; None where the steps can hold them: kernels of several streams run beside each other."""
     step_us = float(np.mean(times.time)) if times.time.size else 0.0
     computing = times.phases.get("computing", times.time)
     us = float(np.nanmean(computing)) if np.isfinite(computing).any() else 0.0
-    most = section("contradiction")["one_job_factor"] * step_us * times.recorded
-    if min(step_us, us) <= 0 or float(o.compute_us.sum()) <= most:
+    kernels, steps = float(o.compute_us.sum()), times.recorded
+    longest = max(_on_cores_us(o), default=0.0) if "computing" in times.phases else 0.0
+    if min(step_us, us) <= 0 or not covers_more(kernels, longest, us * steps, step_us * steps):
         return None
-    fewest = round(float(o.compute_us.sum()) / us)
+    fewest = round(kernels / us)
     return fewest if "computing" in times.phases else max(fewest, _once_in_each(o))  # a step may idle as well
 
 
@@ -110,13 +114,17 @@ def _runs_whole(o: Operators, executions: int) -> bool:
     """Whether every type ran as often in each of so many executions: that is the reason why the table sums up more, and
     nothing is damaged. Of a few types all may do so by chance."""
     counts = np.array([row.count.sum() for row in o.types.values() if not row.communication])
-    return len(counts) >= section("witness")["fewest_types"] and not np.any(counts % executions)
+    return len(counts) >= section("witness")["fewest_types"] and are_whole(counts, executions)
+
+
+def _on_cores_us(o: Operators) -> list[float]:
+    """What each type takes that computes on the device's cores, microseconds."""
+    return [float(row.total_us.sum()) for row in o.types.values() if not (row.communication or row.aicpu.us)]
 
 
 def most_alone_us(o: Operators, times: StepTimes) -> float:
     """Microseconds in which only AI CPU kernels can have run, summed like the table; NaN where it tells nothing."""
-    on_cores = [float(row.total_us.sum()) for row in o.types.values() if not (row.communication or row.aicpu.us)]
-    computing = times.phases.get("computing")
+    on_cores, computing = _on_cores_us(o), times.phases.get("computing")
     if not on_cores or computing is None or not np.isfinite(computing).any():
         return float("nan")
     steps = 1 if o.averaged else o.executions or times.recorded

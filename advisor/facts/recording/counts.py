@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from advisor.basics.arrays import Mask
+from advisor.basics.arrays import Floats, Mask
 from advisor.basics.intervals import measure, union
 from advisor.basics.units import show
 from advisor.facts.recording.limits import section
@@ -101,6 +101,18 @@ def _tell_times(rank: Rank, frame: pd.DataFrame, own: dict[str, float], share: f
         statistic, place = rank.tables["operator_types"].paths[0].name, rank.relative(rank.tables["kernels"].paths[0])
         text = f"contradicts {statistic}: these kernels take {show(listed, 'us')}, there {show(told, 'us')}"
         rank.note(place, text, ("kernels", "operator_types"))
+
+
+def covers_more(us: float, longest_us: float, computing_us: float, length_us: float) -> bool:
+    """Whether a table sums up kernels of more than these steps: more than they last, or of one type on the device's
+    cores, which follow each other, more than they compute. Kernels of several streams run beside each other."""
+    factor = section("contradiction")["one_job_factor"]
+    return us > factor * length_us or longest_us > factor * computing_us
+
+
+def are_whole(counts: Floats, executions: int) -> bool:
+    """Whether every type ran as often in each of so many executions."""
+    return not np.any(counts % executions)
 
 
 _UNTOLD = np.nan, 1

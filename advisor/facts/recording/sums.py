@@ -326,6 +326,11 @@ def whole_time(frame: Any) -> float | None:
     return float(us[known].sum()) / part if 0 < part <= _FULL else None
 
 
+def is_excerpt(frame: Any) -> bool:
+    """Whether rows of the statistic may have been cut off: its shares do not say that they are all there."""
+    return "share" not in frame or not float(frame["share"].sum()) >= 1 - section("witness")["cut_share"]
+
+
 def tell_overlap(rank: Rank, overlapped: Floats, computing: Floats, time: Floats) -> None:
     """Tells a step table in which more is overlapped than computes: in its row or, as writers count a collective whole
     where it begins, in later ones. All row by row, microseconds."""
