@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import re
-from bisect import bisect_left
+from bisect import bisect_left, bisect_right
+from collections import Counter
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -27,12 +28,15 @@ _OTHER_PIDS = {"11000", "12000"}
 """Host processor, overlap: not kernels."""
 _OTHER_THREADS = {"7999", "8000", "8001", "8002", "100000", "100001", "100002", "Ops", "Steps", "Scope Name"}
 """Merged computing and communication, free time, steps, scopes, operators above their kernels."""
-_TEXTS = ("name", "type", "core", "stream", "input_shapes", "input_dtypes")
+_TEXTS = ("name", "type", "core", "stream", "input_shapes", "input_dtypes", "step")
+_NODE = re.compile(r"-op[0-9]+$")
+"""How operators of a graph end: each runs once in an execution of it."""
 
 
 @reader("legacy.timeline")
 def read_timeline(reference: TableRef, columns: Sequence[str] | None, note: Note) -> pd.DataFrame | None:
-    """ascend_/gpu_timeline_display_*.json -> kernels. Times count from the file's own beginning; no steps."""
+    """ascend_/gpu_timeline_display_*.json -> kernels. Times count from the file's own beginning; steps are executions
+    of the graph, where it names its operators."""
     rows = _kernels(reference.paths[0], note)
     return assemble("kernels", {name: [row[name] for row in rows] for name in rows[0]}, columns) if rows else None
 
@@ -46,7 +50,7 @@ def read_timeline_in_steps(reference: TableRef, columns: Sequence[str] | None, n
 
 def frames_in_steps(reference: TableRef, note: Note) -> Iterator[pl.DataFrame]:
     """The same as a canonical frame."""
-    yield from _frame(_kernels_in_steps(reference, note), (*_TEXTS, "step"))
+    yield from _frame(_kernels_in_steps(reference, note), _TEXTS)
 
 
 def _kernels_in_steps(reference: TableRef, note: Note) -> list[dict[str, Any]]:
@@ -76,7 +80,10 @@ def _kernels_in_steps(reference: TableRef, note: Note) -> list[dict[str, Any]]:
 
 
 def _kernels(path: Path, note: Note) -> list[dict[str, Any]]:
-    return _while_operators_are_listed(_all_kernels(path, note), str(path), note)
+    rows = _all_kernels(path, note)
+    kept = _while_operators_are_listed(rows, str(path), note)
+    _number_executions(kept, ended=len(kept) == len(rows))
+    return kept
 
 
 def _all_kernels(path: Path, note: Note, scoped: bool = False) -> list[dict[str, Any]]:
@@ -106,7 +113,7 @@ def _all_kernels(path: Path, note: Note, scoped: bool = False) -> list[dict[str,
         if scoped and isinstance(full := details.get("fullname"), str):
             name = full
         shapes, dtypes = describe_inputs(details)
-        rows.append({"name": name, "type": kind or type_of(name), "core": _CORES.get(pid, "AI_CORE"),
+        rows.append({"name": name, "step": "", "type": kind or type_of(name), "core": _CORES.get(pid, "AI_CORE"),
                      "start_ns": start, "duration_us": length, "stream": thread,
                      "input_shapes": shapes, "input_dtypes": dtypes})  # fmt: skip
     if unnamed:
@@ -114,6 +121,25 @@ def _all_kernels(path: Path, note: Note, scoped: bool = False) -> list[dict[str,
     if not rows:
         note(str(path), "holds no kernel with start and duration")
     return rows
+
+
+def _number_executions(rows: list[dict[str, Any]], *, ended: bool) -> None:
+    """Numbers the executions of a graph: each begins where the operator that runs first in the file runs again, if most
+    others run as often. The writer stops at a size of the file: what it holds of the last execution is no step where
+    operators of the graph are missing in it, nor where the run had not `ended`."""
+    nodes = [row for row in rows if _NODE.search(row["name"])]
+    counts = Counter(row["name"] for row in nodes)
+    first = min(nodes, key=lambda row: row["start_ns"])["name"] if nodes else ""
+    executions = counts[first]
+    alike = [count for count in counts.values() if executions - 1 <= count <= executions]
+    if executions < 2 or 2 * len(alike) <= len(counts):
+        return
+    starts = sorted(row["start_ns"] for row in nodes if row["name"] == first)
+    for row in rows:
+        row["step"] = str(bisect_right(starts, row["start_ns"]) or "")
+    if not ended or any(count < executions for count in alike):
+        for row in rows:
+            row["step"] = "" if row["step"] == str(executions) else row["step"]
 
 
 def _while_operators_are_listed(rows: list[dict[str, Any]], file: str, note: Note) -> list[dict[str, Any]]:

@@ -513,7 +513,8 @@ def test_a_kernel_whose_operator_is_no_text_is_left_out_and_told(tmp_path: Path)
 @pytest.mark.parametrize("name", ["ascend_timeline_display_1.json", "timeline_display_1.json"])
 def test_a_timeline_alone_tells_when_the_device_worked(tmp_path: Path, name: str) -> None:
     """The file that people attach to an issue: its operators and collectives are the device's course. Collectives go on
-    to the end of the run, operators to the size the writer allows; what lies behind them is nobody's idle time."""
+    to the end of the run, operators to the size the writer allows; what lies behind them is nobody's idle time, and the
+    last execution of the graph that it lists is none to count on."""
     events: list[dict[str, object]] = []
     for step in range(20):
         events.append({"name": "AllReduce", "ph": "X", "tid": 3, "ts": 1000.0 * step + 600, "dur": 300.0, "pid": 10000})
@@ -523,8 +524,28 @@ def test_a_timeline_alone_tells_when_the_device_worked(tmp_path: Path, name: str
     (tmp_path / name).write_text(json.dumps(events), encoding="utf-8")
     report = advise([tmp_path], load_rules(config=load_config(None)))
     shares = {fact.name: fact.value for fact in report.facts if fact.subject.kind == "run"}
-    assert shares["step.time_us"] == pytest.approx(9600) and shares["step.idle_share"] == pytest.approx(900 / 9600)
+    assert shares["step.time_us"] == pytest.approx(1000) and shares["step.idle_share"] == pytest.approx(0.1)
     assert any("11 collectives" in problem.problem for problem in report.problems)
+
+
+@pytest.mark.parametrize(
+    ("names", "steps"),
+    [
+        (["A-op1", "B-op2", "C-op3"] * 3, ["1"] * 3 + ["2"] * 3 + ["3"] * 3),
+        (["A-op1", "B-op2", "C-op3"] * 2 + ["A-op1"], ["1"] * 3 + ["2"] * 3 + [None]),
+        (["A-op1", "B-op2", "C-op3"], [None] * 3),
+        (["A-op1", "B-op2", "A-op1", "C-op3", "A-op1"], [None] * 5),
+        (["MatMul", "Add"] * 3, [None] * 6),
+    ],
+)
+def test_an_operator_of_a_graph_runs_once_in_an_execution_of_it(
+    tmp_path: Path, names: list[str], steps: list[str | None]
+) -> None:
+    """Whoever runs three times ran in three steps: the whole file is none. A last one in which operators are missing is
+    no step, and what bears no node's name, or runs several times in a step, tells nothing."""
+    events = [{"name": name, "ph": "X", "tid": 5, "ts": 10.0 * i, "dur": 5.0, "pid": 1} for i, name in enumerate(names)]
+    frame, _ = read("kernels", tmp_path / "timeline_display_0.json", json.dumps(events))
+    assert [step or None for step in frame["step"]] == steps
 
 
 def test_damaged_numbers_are_left_out_and_noted(tmp_path: Path) -> None:
