@@ -79,17 +79,18 @@ def test_the_timeline_tells_what_runs_in_the_steps_it_covers(tmp_path: Path, clo
 
 
 @pytest.mark.parametrize(("last", "handed"), [(BACKWARD, 20_000.0), (UPDATE, 0.0)])
-def test_backward_that_waits_for_a_collective_is_no_reduction_behind_it(
+def test_what_backward_waits_for_is_told_with_low_confidence(
     tmp_path: Path, last: str, handed: float
 ) -> None:
-    """An update that follows the last reduction is what fusing can bring forward; an operator of backward that needs
-    the collective's result shows that it is none."""
+    """A reduction that only the update follows can be brought forward; one that an operator of backward needs may not
+    be one of gradients."""
     root = _write(tmp_path / "run", last)
     facts = measure([root], NAMES).facts
     assert facts.number("step.tail_handed_us", RUN) == pytest.approx(handed)
     assert facts.number("step.tail_computing_us", RUN) == pytest.approx(19_000, rel=0.01)
     assert facts.value("step.tail_operator", RUN) == last
-    assert ("COMM021" in {finding.rule for finding in advise(root).findings}) == (not handed)
+    told = {finding.rule: finding.confidence.value for finding in advise(root).findings}
+    assert told["COMM021"] == ("low" if handed else "medium")
 
 
 @pytest.mark.parametrize(("clock", "shift_ms"), [("none", 0.0), ("counter", 3600_000.0), ("operators", -3600_000.0)])
