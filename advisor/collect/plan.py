@@ -9,7 +9,7 @@ from typing import Any
 from advisor.basics.units import show
 from advisor.knowledge.statements import document
 from advisor.knowledge.words import both
-from advisor.knowledge.writers import called_later, called_there, is_asked, written_by
+from advisor.knowledge.writers import LEFT, called_later, called_there, is_asked, written_by
 from advisor.model import COLLECTION, RUN, Report, Text
 
 
@@ -126,7 +126,10 @@ def _by_settings(report: Report) -> Text:
     written = _to_be_written(report)
     names = next_evidence(report)
     rest = tuple(name for name in names if name not in written)
-    if names and names[0] in written and (files := _absent(report, written)):
+    wanted = files_of(kinds_of_evidence()[names[0]], report) if names else ()
+    left = [entry.evidence for entry in report.missing_evidence if entry.setting.startswith(LEFT)]
+    files = ", ".join(left[:3]) or _absent(report, written)
+    if names and files and (names[0] in written or not {*left}.isdisjoint(wanted)):
         alone = any(fact.name == "collection.database_only" and fact.value is True for fact in report.facts)
         copied = both("collect.text_beside" if alone else "collect.absent_files", files=files)
         return both("collect.absent_beside", files=copied, other=_described(report, rest)) if rest else copied

@@ -19,6 +19,9 @@ from advisor.tables import FILES
 RECORDED = ("level", "activities", "profile_memory", "l2_cache", "data_process", "with_stack", "has_schedule")
 """The settings of which profiles tell, as facts about the collection name them."""
 
+LEFT = "the whole result folder"
+"""What is asked for instead of a setting where that was set."""
+
 
 class Written(Struct, frozen=True):
     """The file in which an engineer finds a table, and the setting of the profiler that brings it."""
@@ -47,7 +50,7 @@ def left_behind(writes: Mapping[str, Written], settings: Mapping[str, Any]) -> M
     """The same, where a profile's recorded settings asked for a file already: not the setting is missing, but the file
     that it brought."""
     return {
-        table: Written(each.file, f"the whole result folder ({each.setting} was set)")
+        table: Written(each.file, f"{LEFT} ({each.setting} was set)")
         if each.asked and all(is_asked(settings, name, value) for name, value in each.asked)
         else each
         for table, each in writes.items()

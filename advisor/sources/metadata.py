@@ -18,6 +18,7 @@ from advisor.sources.topology import joined
 
 Groups = dict[str, tuple[int, ...]]
 
+_LATEST_NS = 1 << 63
 INFO_ENTRY, METADATA_ENTRY = "profiler_info", "profiler_metadata"
 _FLAGS = (
     "profile_memory", "l2_cache", "data_process", "with_stack", "with_modules", "with_flops", "record_shapes",
@@ -162,6 +163,15 @@ def normalise_settings(info: Mapping[str, Any]) -> dict[str, Any]:
     if isinstance(info.get("jit_level"), str) and 0 < len(info["jit_level"]) <= LONGEST_SETTING:
         settings["jit_level"] = info["jit_level"]
     return settings
+
+
+def recorded_ns(info: Mapping[str, Any]) -> tuple[int, int]:
+    """When the profiler began and ended, on the host's steady clock; nothing between where its file does not tell."""
+    begin = _mapping(info.get("start_info")).get("start_monotonic")
+    end = _mapping(info.get("end_info")).get("MonotonicTimeEnd")
+    if type(begin) is not int or type(end) is not int or not 0 <= begin < end < _LATEST_NS:
+        return 0, 0
+    return begin, end
 
 
 def _versions(info: Mapping[str, Any]) -> dict[str, str]:

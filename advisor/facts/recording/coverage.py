@@ -7,21 +7,27 @@ from collections.abc import Iterable, Iterator, Sequence
 
 import numpy as np
 
-from advisor.basics.units import whole
+from advisor.basics.units import show, whole
 from advisor.facts.base import FactSet, Family, Run, fact, kind
 from advisor.facts.collectives.exchanges import EXCHANGES
 from advisor.facts.device.course import COURSE, Course
 from advisor.facts.recording.kinds.evidence import RECORDING
+from advisor.facts.recording.limits import section
 from advisor.facts.step.from_kernels import KERNEL_STEPS, KernelSteps
 from advisor.facts.step.times import STEPS, StepTimes
 from advisor.model import RUN, Fact
 from advisor.sources.base import Rank
 from advisor.sources.gaps import lacked_by_some
+from advisor.sources.metadata import normalise_settings, recorded_ns
 from advisor.tables import FILES
 
 KINDS = (
     kind("run.partial_steps", "count", "run", "steps within the recording that some table of some rank lacks"),
     kind("run.partial_share", "ratio", "run", "the same as a share of all steps within the recording"),
+    kind("recording.clock_share", "ratio", "run", "part of the time that the profiler ran which the kernels at hand "
+         "span, where no schedule ended it and no step table holds the rest",
+         formula="span of the kernels ÷ (MonotonicTimeEnd − start_monotonic of profiler_info), highest of all ranks",
+         needs="kernels"),
     kind("communication.unseen_ranks", "count", "run", "ranks at hand, where there are several and no file that could "
          "tell of communication: what looks idle may be communication"),
     kind("run.uneven_files", "list", "run", "files that some rank lacks although most ranks have them"),
@@ -34,6 +40,8 @@ _TELLING = ("kernels", "collectives", "transports", "links", "trace", "operator_
 """Tables that tell what may be wrong with a rank beside its steps."""
 _OF_COMMUNICATION = ("step_phases", "cluster_phases", "collectives")
 """Tables that tell when a rank communicated. What its links carried tells that it did, and not when."""
+WITNESSED = section("witness")["clock_share"]
+"""Part of the time that the profiler ran below which its kernels are a part of the recording."""
 _LEAST = 2
 """Steps of a table below which it is another kind of record."""
 
@@ -65,6 +73,22 @@ def _is_silent(rank: Rank, times: StepTimes | None, course: Course | None, recom
     return not any((part > 0).any() for part in parts)
 
 
+def _clock_share(rank: Rank, course: Course | None) -> float | None:
+    """What the kernels span of the time between the profiler's own marks; None where it had a schedule, which leaves
+    most steps of that time out, where a table of steps holds all of it, or nothing tells."""
+    info = rank.info.get("profiler_info")
+    if course is None or course.marked or rank.has("steps") or not isinstance(info, dict):
+        return None
+    settings, (begin, end) = normalise_settings(info), recorded_ns(info)
+    length_us, span_us = (end - begin) / 1000, float(course.span_us.sum())
+    if "schedule" in settings or "config" not in info or length_us <= 0:
+        return None
+    if span_us < WITNESSED * length_us:
+        text = f"spans {show(span_us, 'us')} of the {show(length_us, 'us')} that the profiler ran, by profiler_info"
+        rank.note(rank.relative(rank.tables["kernels"].paths[0]), f"{text}: the rest of the kernels is not at hand")
+    return min(span_us / length_us, 1.0)
+
+
 def measure(run: Run, facts: FactSet) -> Iterator[Fact]:
     """How many steps are known in part only, and whether communication is known at all."""
     del facts
@@ -74,6 +98,8 @@ def measure(run: Run, facts: FactSet) -> Iterator[Fact]:
         _is_silent(rank, times.get(rank.rank), courses.get(rank.rank), recomputed.get(rank.rank)) for rank in run.ranks
     ]
     yield from fact("communication.unseen_ranks", RUN, len(silent) if len(silent) > 1 and all(silent) else None)
+    shares = [_clock_share(rank, courses.get(rank.rank)) for rank in run.ranks]
+    yield from fact("recording.clock_share", RUN, max((share for share in shares if share is not None), default=None))
     recordings = run.each(RECORDING)
     told = []
     for rank in run.ranks:
