@@ -3,13 +3,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from functools import lru_cache
 from typing import Any
 
 from advisor.knowledge.statements import document
 from advisor.knowledge.verdicts import verdict_words
-from advisor.model import Confidence, Direction, Finding, Role, Severity
+from advisor.model import Confidence, Direction, Fact, Finding, Role, Severity
 
 
 @lru_cache(maxsize=1)
@@ -103,17 +103,22 @@ def is_remark(finding: Finding) -> bool:
     return finding.role == Role.CONTRIBUTING and known is not None and known.points and not weighs
 
 
-def outweighing(noticed: Finding, findings: Sequence[Finding]) -> Finding:
-    """What a table of sums shows in the first place: where nothing is promised, not a trifle beside a type that takes
-    most of the time."""
-    if noticed.saving is not None or noticed.at_stake is not None or not (own := _part_of_kernels(noticed)):
+def outweighing(noticed: Finding, findings: Sequence[Finding], facts: Iterable[Fact]) -> Finding:
+    """What a table of sums shows in the first place: where nothing is promised, the operator that takes most of the
+    time, if it is none that networks live on; beside products, which they do live on, no trifle."""
+    if noticed.saving is not None or noticed.at_stake is not None or not (own := part_of_kernels(noticed)):
         return noticed
-    largest = max(filter(is_remark, findings), key=_part_of_kernels, default=noticed)
+    unusual = {fact.subject.id for fact in facts if fact.name == "operator_type.category" and fact.value == "vector"}
     times = float(document("materiality.yaml")["outweighed"]["value"])
-    return largest if _part_of_kernels(largest) >= times * own else noticed
+    larger = [
+        finding
+        for finding in filter(is_remark, findings)
+        if (part := part_of_kernels(finding)) >= times * own or (finding.subject.id in unusual and part > own)
+    ]
+    return max(larger, key=part_of_kernels, default=noticed)
 
 
-def _part_of_kernels(finding: Finding) -> float:
+def part_of_kernels(finding: Finding) -> float:
     """The part of the kernel time of the types it is about, as its evidence tells."""
     shares = {e.subject: e.value for e in finding.evidence if e.fact == "operator_type.compute_share"}
     return sum(float(share) for share in shares.values() if isinstance(share, int | float))

@@ -19,6 +19,7 @@ from advisor.knowledge.savings import (
     leading,
     loses_enough,
     outweighing,
+    part_of_kernels,
     unowned_part,
     usual_error,
 )
@@ -101,7 +102,7 @@ def _of_the_step(
     if not unusable and not unread and (told := _computes(breakdown, doubt, findings)) is not None:
         return summary(Direction.COMPUTATION.value, told)
     weighty = [f for f in findings if not _is_trifle(f, facts.number("operators.compute_us", RUN))]
-    direction, headline = _without_cause(findings, weighty, checks, step_us, breakdown or host, unread, doubt)
+    direction, headline = _without_cause(findings, weighty, checks, facts, breakdown or host, unread, doubt)
     if direction == "undetermined":
         if not (weighty or breakdown) and (largest := _largest_type(facts)) is not None:
             headline = _sentences(headline, largest)
@@ -124,12 +125,26 @@ def _of_the_step(
     return summary(direction, headline)
 
 
-def _largest_type(facts: FactSet) -> Text | None:
-    """The operator type that takes most of the kernel time, which is all that a table of sums tells."""
-    told = facts.of("operator_type.compute_share")
-    shares = {subject.id: share for subject in told if (share := facts.number("operator_type.compute_share", subject))}
+def _largest_type(facts: FactSet, category: str = "", least: float = 0.0) -> Text | None:
+    """The operator type, of this category alone where one is named, that takes most of the kernel time, which is all
+    that a table of sums tells; none that takes no more than the `least` share."""
+    shares = {
+        subject.id: share
+        for subject in facts.of("operator_type.compute_share")
+        if (share := facts.number("operator_type.compute_share", subject) or 0.0) > least
+        and category in ("", facts.value("operator_type.category", subject))
+    }
     name = max(sorted(shares), key=lambda each: shares[each], default="")
     return both("summary.largest", name=name, share=show(shares[name], "ratio")) if name else None
+
+
+def _larger_type(noticed: Finding, facts: FactSet) -> Text | None:
+    """The type that takes more of the kernel time than the one a finding is about, where no network lives on it."""
+    if noticed.subject.kind != "operator_type":
+        return None
+    kernels_us = facts.number("operators.compute_us", RUN)
+    own = max(part_of_kernels(noticed), noticed.weight_us / kernels_us if kernels_us else 0.0)
+    return _largest_type(facts, "vector", own)
 
 
 def _of_kernels(findings: Sequence[Finding]) -> str:
@@ -344,11 +359,12 @@ def _without_cause(
     findings: Sequence[Finding],
     weighty: Sequence[Finding],
     checks: Sequence[Check],
-    step_us: float | None,
+    facts: FactSet,
     breakdown: Mapping[str, float],
     unread: Sequence[int],
     doubt: Doubt | None,
 ) -> tuple[str, Text]:
+    step_us = step_time(facts)
     serious = [f for f in findings if f.severity.rank >= Severity.MEDIUM.rank]
     judged = sum(check.outcome in (Outcome.PASS, Outcome.FAIL) for check in checks)
     blind = sum(check.outcome == Outcome.NO_DATA for check in checks)
@@ -362,9 +378,11 @@ def _without_cause(
         noticed = next((f for f in weighty if f.direction is not Direction.EVIDENCE and not is_remark(f)), None)
         if serious or noticed is None:
             return "undetermined", headline
-        noticed = outweighing(noticed, weighty)
+        noticed = outweighing(noticed, weighty, facts)
         found = both("summary.finding", title=noticed.title, about=_about(noticed.subject))
-        return "undetermined", _sentences(headline, both("summary.noticed", finding=found))
+        said = _sentences(headline, both("summary.noticed", finding=found))
+        larger = None if breakdown else _larger_type(noticed, facts)
+        return "undetermined", said if larger is None else _sentences(said, larger)
     if unread:
         names = ", ".join(map(str, unread[:5])) + (" …" if len(unread) > 5 else "")
         return "undetermined", both("summary.unread_ranks", ranks=names)

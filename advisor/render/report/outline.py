@@ -62,7 +62,7 @@ def _headed(report: Report, cause_of: Collection[str]) -> Finding | None:
     told = [f for f in report.findings if f.direction is not Direction.EVIDENCE and f.id not in cause_of]
     noticed = next((f for f in told if not is_remark(f)), None)
     if direction == "undetermined" and first is None and noticed is not None:
-        larger = outweighing(noticed, told)
+        larger = outweighing(noticed, told, report.facts)
         return None if larger is noticed else larger
     suspects = [
         f

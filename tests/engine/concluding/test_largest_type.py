@@ -28,3 +28,36 @@ def test_the_largest_type_of_a_table_is_named_where_nothing_else_is(tmp_path: Pa
     assert "The largest operator type is CausalConv1d, 23 % of the kernel time." in report.summary.headline.en.replace(
         "\u00a0", " "
     )
+
+
+def told(tmp_path: Path, *rows: tuple[str, str, float]) -> str:
+    """What the headline says of a table of these types, of which other small ones fill the rest of a second."""
+    filled = [*rows, *((f"Kernel{i}", "AI_VECTOR_CORE", (1e6 - sum(us for *_, us in rows)) / 60) for i in range(60))]
+    lines = [f"0,{n},{core},1800,{us},{us / 1800},{us / 1800},{us / 1800},{us / 1e4}" for n, core, us in filled]
+    (tmp_path / "op_statistic.csv").write_text("\n".join([HEADING, *lines]) + "\n", encoding="utf-8")
+    return advise([tmp_path], load_rules(), Options()).summary.headline.en.replace("\u00a0", " ")
+
+
+@pytest.mark.parametrize(
+    ("largest", "core", "share", "named"),
+    [
+        ("Im2col", "AI_VECTOR_CORE", 0.42, "operator type Im2col"),
+        ("MatMulV2", "AI_CORE", 0.42, "operator type Transpose"),
+        ("MatMulV2", "AI_CORE", 0.6, "operator type MatMulV2"),
+    ],
+)
+def test_a_vector_operator_that_takes_more_than_conversions_is_named(
+    tmp_path: Path, largest: str, core: str, share: float, named: str
+) -> None:
+    """Where nothing promises a gain, what takes most is what a table shows. Networks live on products: these stand
+    behind conversions of some size."""
+    assert named in told(tmp_path, (largest, core, share * 1e6), ("Transpose", "AI_VECTOR_CORE", 0.11e6))
+
+
+@pytest.mark.parametrize(("largest_us", "named"), [(184e3, True), (39e3, False)])
+def test_a_type_that_takes_more_than_the_one_named_is_named_as_well(
+    tmp_path: Path, largest_us: float, named: bool
+) -> None:
+    """An operator on the AI CPU is put right first; what takes four times as much is not left unsaid."""
+    said = told(tmp_path, ("EmbeddingBag", "AI_VECTOR_CORE", largest_us), ("IndexPut", "AI_CPU", 40e3))
+    assert "operator type IndexPut" in said and ("The largest operator type is EmbeddingBag" in said) is named
