@@ -19,6 +19,7 @@ from advisor.sources.older.legacy_files import finite
 from advisor.sources.reference import TableRef
 from advisor.sources.text.jsontext import load_json
 from advisor.sources.text.textfiles import read_text
+from advisor.sources.text.unread import OF_GPU
 from advisor.sources.topology import LARGEST_WORLD
 
 LAYOUT = "mindspore_legacy"
@@ -112,6 +113,10 @@ def find_ranks(folder: Path, base: Path) -> list[Rank]:
         _read_info(rank, files, folder)
         rank.tables.update(_find_tables(files))
         rank.tables.update(_find_data_tables(folder, number, rank))
+        for path in files.get(
+            "gpu_timeline", ()
+        ):  # its kernels are no NPU's: no core, unit or setting of ours is theirs
+            rank.note(rank.relative(path), OF_GPU)
         ranks.append(rank)
     _resolve_stages(ranks)
     _add_communication(ranks, by_rank)
@@ -183,7 +188,7 @@ def _find_tables(files: Files) -> dict[str, TableRef]:
         options = {"trace": str(trace), "clock": str(clock)}
         tables["kernels"] = TableRef("kernels", (files["timeline"][0],), "legacy.timeline_in_steps", options)
     elif not _WHOLE & tables.keys():
-        refer("kernels", "timeline", "timeline" if "timeline" in files else "gpu_timeline")
+        refer("kernels", "timeline", "timeline")
     refer("dynamic_shapes", "dynamic_shapes", "dynamic_shapes")
     return tables
 

@@ -35,7 +35,7 @@ _NODE = re.compile(r"-op[0-9]+$")
 
 @reader("legacy.timeline")
 def read_timeline(reference: TableRef, columns: Sequence[str] | None, note: Note) -> pd.DataFrame | None:
-    """ascend_/gpu_timeline_display_*.json -> kernels. Times count from the file's own beginning; steps are executions
+    """ascend_timeline_display_*.json -> kernels. Times count from the file's own beginning; steps are executions
     of the graph, where it names its operators."""
     rows = _kernels(reference.paths[0], note)
     return assemble("kernels", {name: [row[name] for row in rows] for name in rows[0]}, columns) if rows else None

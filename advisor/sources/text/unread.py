@@ -37,7 +37,8 @@ _KINDS = (
     ),
 )
 _OF_GPU = (b"cudaLaunchKernel", b'"deviceProperties"', b"cudaMemcpy", b"hipLaunchKernel")
-_GPU = "is the timeline of a GPU; profiles of Ascend NPUs are judged"
+OF_GPU = "is the timeline of a GPU; profiles of Ascend NPUs are judged"
+"""What is said of the timeline of another device, whoever finds it."""
 
 
 def why_unread(path: Path) -> str | None:
@@ -70,4 +71,4 @@ def _by_content(path: Path) -> str | None:
             beginning = stream.read(_BEGINNING)
     except OSError:
         return None
-    return _GPU if b'"ph"' in beginning and any(word in beginning for word in _OF_GPU) else None
+    return OF_GPU if b'"ph"' in beginning and any(word in beginning for word in _OF_GPU) else None

@@ -79,9 +79,7 @@ def test_the_timeline_tells_what_runs_in_the_steps_it_covers(tmp_path: Path, clo
 
 
 @pytest.mark.parametrize(("last", "handed"), [(BACKWARD, 20_000.0), (UPDATE, 0.0)])
-def test_what_backward_waits_for_is_told_with_low_confidence(
-    tmp_path: Path, last: str, handed: float
-) -> None:
+def test_what_backward_waits_for_is_told_with_low_confidence(tmp_path: Path, last: str, handed: float) -> None:
     """A reduction that only the update follows can be brought forward; one that an operator of backward needs may not
     be one of gradients."""
     root = _write(tmp_path / "run", last)

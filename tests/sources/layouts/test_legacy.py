@@ -148,3 +148,12 @@ def test_a_world_beyond_any_is_none(tmp_path: Path, size: float) -> None:
     write(tmp_path, step_trace_raw_0_detail_time__csv=STEPS, profiler_info_0__json=told)
     (rank,) = find_ranks(tmp_path, tmp_path)
     assert "world_size" not in rank.info and any("no usable rank_size" in p.problem for p in rank.problems)
+
+
+def test_the_timeline_of_a_gpu_gives_no_kernels_and_is_told(tmp_path: Path) -> None:
+    """Shares, cores and settings of an NPU say nothing of another device's kernels."""
+    events = [{"name": "Add-op1", "ph": "X", "tid": "17", "ts": 1.0, "dur": 5.0, "pid": 0}]
+    folder = write(tmp_path, gpu_timeline_display_0__json=json.dumps(events))
+    rank = find_ranks(folder, folder)[0]
+    assert "kernels" not in rank.tables
+    assert any("timeline of a GPU" in problem.problem for problem in rank.problems)
