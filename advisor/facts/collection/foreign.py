@@ -18,7 +18,7 @@ from advisor.facts.device.kernel_time import exchanging, is_communication
 from advisor.facts.operators.kinds import AICPU_CORES, is_fetch
 from advisor.facts.recording.counts import are_whole, covers_more, is_cut, types_of
 from advisor.facts.recording.limits import section
-from advisor.facts.recording.sums import is_excerpt, statistic_of, step_rows
+from advisor.facts.recording.sums import is_excerpt, statistic_of, step_rows, whole_time
 from advisor.facts.recording.windows import NAMELESS
 from advisor.sources.base import Rank
 from advisor.sources.streams.kernels import Kernels, Signature, load_kernels
@@ -180,17 +180,19 @@ def _of_statistic(rank: Rank, told: _Told) -> str:
     us, limits = rows["total_us"].to_numpy(float), section("contradiction")
     if not us.sum() > 0:
         return ""
+    # shares of the whole tell of the rows that were cut off: then those at hand may be of these steps
+    whole = max(float(us.sum()), whole_time(frame) or 0.0)
     on_cores = us[~rows["core"].isin(AICPU_CORES).to_numpy(bool)]
-    if covers_more(float(us.sum()), float(on_cores.max(initial=0.0)), told.computing, told.length):
-        executions = round(float(us.sum()) / told.computing * told.count)
+    if covers_more(whole, float(on_cores.max(initial=0.0)), told.computing, told.length):
+        executions = round(whole / told.computing * told.count)
         if "count" in rows and are_whole(rows["count"].to_numpy(float, na_value=np.nan), executions):
             return ""
-        text = f"sums kernels of {show(float(us.sum()), 'us')}"
+        text = f"tells of kernels of {show(whole, 'us')}"
         return f"{text}, all steps of {told.file} compute for {show(told.computing, 'us')}{_APART}"
-    lacks = told.computing - float(us.sum())
-    fewer = lacks > limits["computing_share"] * float(us.sum()) and lacks > limits["of_step"] * told.length
-    if fewer and is_excerpt(frame) and told.computing <= limits["lost_factor"] * float(us.sum()):
-        text = f"sums kernels of {show(float(us.sum()), 'us')}, the steps of {told.file} compute for "
+    lacks = told.computing - whole
+    fewer = lacks > limits["computing_share"] * whole and lacks > limits["of_step"] * told.length
+    if fewer and is_excerpt(frame) and told.computing <= limits["lost_factor"] * whole:
+        text = f"tells of kernels of {show(whole, 'us')}, the steps of {told.file} compute for "
         return f"{text}{show(told.computing, 'us')}: rows are missing, or it tells of another run"
     return ""
 

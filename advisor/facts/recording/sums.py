@@ -224,7 +224,7 @@ def has_evaluation(frame: Any) -> bool:
 
 
 def _statistic(rank: Rank) -> Any:
-    frame = rank.read("operator_types")
+    frame = _with_totals(rank.read("operator_types"))
     if frame is not None:
         _tell_shares(rank, frame)
     if frame is not None and "type" in frame:
@@ -252,6 +252,20 @@ def _statistic(rank: Rank) -> Any:
         text = f"{int(beyond.sum())} of {len(frame)} rows have a mean that is not between the shortest and longest call"
         rank.note(file, f"{text}: cells were moved")
     return frame[whole].reset_index(drop=True) if whole.any() else None
+
+
+def _with_totals(frame: Any) -> Any:
+    """The statistic with totals, which a number of calls and their mean make where their column is lacking; None where
+    no row tells how long its type took: names and shares alone are no statistic."""
+    if frame is None:
+        return None
+    total, count, mean = (
+        frame[name].to_numpy(float, na_value=np.nan) if name in frame else np.full(len(frame), np.nan)
+        for name in ("total_us", "count", "avg_us")
+    )
+    if np.isfinite(total).any():
+        return frame
+    return frame.assign(total_us=count * mean) if np.isfinite(count * mean).any() else None
 
 
 def _apart(frame: Any) -> Mask:

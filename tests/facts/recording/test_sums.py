@@ -10,6 +10,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from advisor.facts.recording.sums import moved_rows, statistic_of, tell_overlap, tell_sums
+from advisor.model import RUN
+from advisor.pipeline import Options, measure
 
 
 def noted(framework, frame, time_us, marks=()):
@@ -150,3 +152,30 @@ def test_a_host_leads_by_what_was_recorded_since_its_first_step(lengths, part, f
     preparing = np.concatenate(([first], first + part * np.cumsum(time)[:-1]))
     frame = pd.DataFrame({"computing_us": time, "preparing_us": preparing, "free_us": np.zeros(len(time))})
     assert noted("mindspore", frame, time) == []
+
+
+@pytest.mark.parametrize(("columns", "total"), [(("count", "avg_us"), [500.0, 40.0]), (("count",), None), ((), None)])
+def test_a_statistic_tells_how_long_its_types_took(columns, total):
+    """Calls and their mean make the total that a table lacks; names and shares alone are no statistic, and nothing is
+    told of what its list of names lacks."""
+    whole = pd.DataFrame({"type": ["MatMul", "Cast"], "count": [5.0, 4.0], "avg_us": [100.0, 10.0]})
+    table = whole[["type", *columns]].assign(total_us=np.nan, share=[0.5, 0.04])
+    rank = SimpleNamespace(
+        has=lambda table: True, read=lambda *_: table, once=lambda key, make: make(), relative=str,
+        note=lambda *entry: None, headings=lambda table, *columns: columns,
+        tables={"operator_types": SimpleNamespace(paths=(Path("type.csv"),))},
+    )  # fmt: skip
+    found = statistic_of(rank)
+    assert (None if found is None else found["total_us"].tolist()) == total
+
+
+def test_a_table_that_was_refused_makes_no_inference(tmp_path):
+    """Seven names without gradients among them are no training without gradients."""
+    output = tmp_path / "x_ascend_pt" / "ASCEND_PROFILER_OUTPUT"
+    output.mkdir(parents=True)
+    rows = [f"{step},3187700,3584300,0,3584300,164395,6936395,0" for step in (19, 20, 21)]
+    heading = "Step,Computing,Communication(Not Overlapped),Overlapped,Communication,Free,Stage,Bubble"
+    (output / "step_trace_time.csv").write_text("\n".join([heading, *rows]) + "\n")
+    types = ["Slice,AI_VECTOR_CORE,36.53", "GroupedMatmul,MIX_AIC,14.87", "Cast,AI_VECTOR_CORE,9.10"]
+    (output / "op_statistic.csv").write_text("\n".join(["OP Type,Core Type,Ratio(%)", *types]) + "\n")
+    assert measure([tmp_path], None, Options(jobs=1)).facts.value("recording.kind", RUN) == "training_steps"
