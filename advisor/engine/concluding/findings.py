@@ -69,7 +69,7 @@ def build(
         behind = _behind_absent(rule, scope.subject, stake, facts)
         stake = replace(stake, kind="upper_bound", without_absent_us=min(behind, stake.us))
     severity = _severity(rule, scope, stake)
-    if severity is not Severity.LOW and is_partial(rule, scope.subject, facts):
+    if is_partial(rule, scope.subject, facts):
         severity = Severity.LOW  # nobody can say whether it is always so
         # of a cause that is a suspicion, as the headline calls it; what a symptom measures is measured
         confidence = Confidence.LOW if rule.kind == "cause" else confidence

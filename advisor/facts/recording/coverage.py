@@ -25,7 +25,7 @@ KINDS = (
     kind("run.partial_steps", "count", "run", "steps within the recording that some table of some rank lacks"),
     kind("run.partial_share", "ratio", "run", "the same as a share of all steps within the recording"),
     kind("recording.clock_share", "ratio", "run", "part of the time that the profiler ran which the kernels at hand "
-         "span, where no schedule ended it and no step table holds the rest",
+         "span, where no schedule ended it and neither a step table nor a timeline holds the rest",
          formula="span of the kernels ÷ (MonotonicTimeEnd − start_monotonic of profiler_info), highest of all ranks",
          needs="kernels"),
     kind("communication.unseen_ranks", "count", "run", "ranks at hand, where there are several and no file that could "
@@ -75,9 +75,10 @@ def _is_silent(rank: Rank, times: StepTimes | None, course: Course | None, recom
 
 def _clock_share(rank: Rank, course: Course | None) -> float | None:
     """What the kernels span of the time between the profiler's own marks; None where it had a schedule, which leaves
-    most steps of that time out, where a table of steps holds all of it, or nothing tells."""
+    most steps of that time out, where a table of steps or a timeline holds all of it, or nothing tells. The profiler
+    itself takes seconds to begin."""
     info = rank.info.get("profiler_info")
-    if course is None or course.marked or rank.has("steps") or not isinstance(info, dict):
+    if course is None or course.marked or rank.has("steps") or rank.has("trace") or not isinstance(info, dict):
         return None
     settings, (begin, end) = normalise_settings(info), recorded_ns(info)
     length_us, span_us = (end - begin) / 1000, float(course.span_us.sum())
@@ -85,7 +86,7 @@ def _clock_share(rank: Rank, course: Course | None) -> float | None:
         return None
     if span_us < WITNESSED * length_us:
         text = f"spans {show(span_us, 'us')} of the {show(length_us, 'us')} that the profiler ran, by profiler_info"
-        rank.note(rank.relative(rank.tables["kernels"].paths[0]), f"{text}: the rest of the kernels is not at hand")
+        rank.note(rank.relative(rank.tables["kernels"].paths[0]), f"{text}: whether others ran is not told")
     return min(span_us / length_us, 1.0)
 
 

@@ -115,6 +115,19 @@ def test_of_a_part_a_cause_is_doubted_and_what_is_measured_is_not(
     assert finding.saving is None or whole.saving is None or finding.saving.us == whole.saving.us
 
 
+def test_a_small_cause_of_a_part_is_no_surer_than_a_large_one() -> None:
+    """A table of sums alone tells of conversions that take a sixth of its time: of low severity anyway, and of how
+    much of the recording nobody knows. More evidence may only show it to be little."""
+    cast = Subject("operator_type", "Cast")
+    told: dict[str, Value] = {
+        "compute_share": 0.16, "exposed_us": 102_600.0, "time_us": 102_600.0, "count": 4394, "category": "conversion",
+        "conversion": True, "stake_share": 0.01,
+    }  # fmt: skip
+    base = {(cast, f"operator_type.{name}"): value for name, value in told.items()}
+    found = reached("COMP020", base, recording__kind="fragment")
+    assert found.severity.value == "low" and found.confidence.value == "low"
+
+
 @pytest.mark.parametrize(
     ("rule", "base", "whole"),
     [
