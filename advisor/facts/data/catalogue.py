@@ -13,6 +13,8 @@ _DATA = (
     ("step_us", "us", "the step that its shares are of", "mean interval between batches over the steady part, without "
      "those that filled the queue and those that emptied it; the device's step where its gap between steps is known",
      "batches"),
+    ("sampling_interval_us", "us", "from one sample of its queues to the next: as the processors' samples lie apart, "
+     "else as the files state it", "", "pipeline_ops"),
     ("step_median_us", "us", "typical interval between batches", "median over the steady part", "batches"),
     ("wait_us", "us", "time a step waits for its data", "iterator: mean time in GetNext, steady part; sink: the "
      "iteration gap of the step trace, else the sending thread's wait for the pipeline; never more than the idle time",
@@ -85,6 +87,7 @@ _OPERATION = (
     ("type", "text", "Map, Batch, Generator, …", "", "pipeline_ops"),
     ("mode", "text", "iterator or sink", "", _ANY),
     ("workers", "count", "num_parallel_workers as configured", "", "pipeline_ops"),
+    ("takes_workers", "bool", "num_parallel_workers can be set for it", "", "pipeline_ops"),
     ("is_source", "bool", "it reads from outside the pipeline", "", "pipeline_ops"),
     ("python", "bool", "it runs Python functions (absent where that cannot be told)", "", _WORK),
     ("service_us", "us", "time a worker spends on a row", "Σ own work ÷ rows (WorkerProcess, or __next__)", _WORK),

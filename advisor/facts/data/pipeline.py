@@ -25,6 +25,14 @@ from advisor.model import RUN, Fact, Source, Subject
 
 EDGES = limit("queueing", "edges")
 """Part of the interval between batches by which the edges of a recording lengthen what is done for one."""
+WITHOUT_WORKERS = ("Shuffle",)
+"""Operations of MindSpore that run on one thread of their own: nothing sets a number of workers for them."""
+_OF_WORKERS = frozenset((
+    "workers_trial", "workers_needed", "workers_proposed", "workers_capped", "beyond_processors", "beside",
+    "step_more_workers_us", "saving_more_workers_us", "limit_more_workers",
+    "processes_proposed", "saving_processes_us", "limit_processes",
+))  # fmt: skip
+"""What more of them would give, which is not told of an operation that cannot have more."""
 UNLIKE = limit("queueing", "unlike")
 """Part of the step by which waits for the pipeline lie apart in ranks that are not fed alike."""
 
@@ -77,7 +85,7 @@ def rank_facts(subject: Subject, one: Feeding) -> Iterator[Fact]:
     if host is not None and host.loop_cores is not None and one.step_us:
         loop = host.loop_cores * one.step_us
     values: dict[str, Any] = {
-        "mode": data.mode, "batches": data.batches or None,
+        "mode": data.mode, "batches": data.batches or None, "sampling_interval_us": data.sampling_interval_us,
         "step_us": one.step_us if times and times.step_mean_us else None,
         "wait_us": one.wait_us, "wait_share": one.wait_share,
         "starved_us": one.starved_us, "starved_share": one.starved_share,
@@ -206,7 +214,8 @@ def operation_facts(subject: Subject, op: Operation, one: Feeding) -> Iterator[F
     work = op.work_us / data.produced if op.work_us is not None and data.produced else None
     out = op.output
     values: dict[str, Any] = {
-        "type": op.type, "workers": op.workers, "is_source": op.is_source, "python": op.python,
+        "type": op.type, "workers": op.workers, "takes_workers": op.type not in WITHOUT_WORKERS,
+        "is_source": op.is_source, "python": op.python,
         "service_us": op.work_us / op.rows if op.work_us is not None and op.rows else None,
         "rows_per_batch": op.rows / data.produced if op.rows and data.produced else None,
         "work_us": work, "busy_share": one.busy_share(op),
@@ -233,6 +242,8 @@ def operation_facts(subject: Subject, op: Operation, one: Feeding) -> Iterator[F
         values |= prospects(network, op.op_id)
         if network.stations[op.op_id].python:
             values |= {"python": True, "gil_wait_us": data.gil_wait_us}
+    if not values["takes_workers"]:
+        values = {name: value for name, value in values.items() if name not in _OF_WORKERS}
     for name, value in values.items():
         yield from fact(f"pipeline_op.{name}", subject, value, samples=data.batches or 1)
     for name, queue in data.shared_queues.items():  # of its own ranks: others may have batches to spare

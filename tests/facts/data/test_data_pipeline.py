@@ -16,6 +16,7 @@ from advisor.facts.data.pipeline import measure, reduce
 from advisor.facts.data.pipeline_tree import untold_operations
 from advisor.model import RUN, Confidence, Role, Subject
 from advisor.pipeline import advise
+from advisor.pipeline import measure as measured
 from advisor.ruleset.files.loader import load_rules
 from advisor.sources.base import Profile, Rank
 from advisor.sources.minddata.minddata import find_minddata
@@ -468,3 +469,24 @@ def test_a_cold_start_is_no_steady_state(cold: int, again: tuple[int, ...], step
     assert found.step_mean_us == pytest.approx(step_us, rel=0.02)
     assert found.fetch_us is not None
     assert (found.fetch_us < 100.0) is not bool(again)
+
+
+def test_a_shuffle_has_no_workers_to_raise(tmp_path: Path) -> None:
+    """Nothing sets a number of workers for MindSpore's shuffle, so none is proposed and no gain of more is told."""
+    operations = [
+        {"op_id": 0, "op_type": "Batch", "num_workers": 4, "metrics": _queue([0, 0, 1, 0]), "children": [1]},
+        {"op_id": 1, "op_type": "Shuffle", "num_workers": 1, "metrics": _queue([1, 0, 1, 0]), "children": [2]},
+        {"op_id": 2, "op_type": "TFReader", "num_workers": 4, "metrics": _queue([64, 63, 64, 64])},
+    ]
+    text = json.dumps({"sampling_interval": 10, "op_info": operations})
+    (tmp_path / "pipeline_profiling_0.json").write_text(text, encoding="utf-8")
+    facts = measured([tmp_path], load_rules().uses_facts()).facts
+    told = {(one.subject.id, one.name): one.value for one in facts if one.subject.kind == "pipeline_op"}
+    assert told["Shuffle(1)", "pipeline_op.takes_workers"] is False
+    assert ("Shuffle(1)", "pipeline_op.workers_trial") not in told
+    assert told["TFReader(2)", "pipeline_op.workers_trial"] == 8
+    assert facts.number("data.sampling_interval_us", RUN) == 10_000
+
+
+def _queue(sizes: list[int]) -> dict[str, object]:
+    return {"output_queue": {"size": sizes, "length": 64}}
