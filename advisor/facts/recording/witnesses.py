@@ -268,8 +268,10 @@ def _by_kind(names: Iterable[str]) -> dict[str, set[str]]:
 
 
 def _contradict(rank: Rank, text: str, *tables: str) -> None:
-    """Notes the contradiction at the first table's file; it names the other one's."""
-    own = tuple(table for table in tables if table in rank.tables)
+    """Notes the contradiction at the first table's file; it names the other one's. What stands in no table of its own
+    was drawn in the timeline."""
+    files = dict.fromkeys(table if table in rank.tables else "trace" for table in tables)
+    own = tuple(table for table in files if table in rank.tables)
     if own:
         others = ", ".join(rank.tables[table].paths[0].name for table in own[1:])
         rank.note(rank.relative(rank.tables[own[0]].paths[0]), f"contradicts {others}: {text}", own)

@@ -18,7 +18,7 @@ from advisor.config import load_config
 from advisor.exchange import report_from_json, report_to_json
 from advisor.facts.base import FactKind, Run
 from advisor.facts.recording.bounds import bounds_of, impossible
-from advisor.facts.recording.witnesses import _lengths, _steps_and_starts, _usual_starts
+from advisor.facts.recording.witnesses import _contradict, _lengths, _steps_and_starts, _usual_starts
 from advisor.facts.registry import catalogue
 from advisor.facts.step.times import StepTimes
 from advisor.model import RUN, Confidence, Fact, Report
@@ -495,3 +495,14 @@ def test_kernels_of_other_steps_are_told(slow_rank: Path, tmp_path: Path) -> Non
     report = advise([target], load_rules(config=load_config(None)))
     told = [problem.problem for problem in report.problems]
     assert "contradicts step_trace_time.csv: no step of the one is in the other" in told
+
+
+def test_kernels_that_a_timeline_draws_are_told_by_its_file(tmp_path: Path) -> None:
+    """A contradiction names both files: what stands in no table of its own was drawn in the timeline."""
+    files = {"steps": "step_trace_time.csv", "trace": "trace_view.json"}
+    tables = {name: TableRef(name, (tmp_path / file,), name) for name, file in files.items()}
+    rank = Rank(0, tmp_path, tables=tables, base=tmp_path)
+    _contradict(rank, "no step of the one is in the other", "kernels", "steps")
+    (told,) = rank.problems
+    assert told.file == "trace_view.json" and told.problem.startswith("contradicts step_trace_time.csv: ")
+    assert told.doubted == ("trace", "steps")
