@@ -17,6 +17,7 @@ from advisor.engine.matching.strata import stratify
 from advisor.facts.base import FactSet
 from advisor.model import Fact, Subject
 from advisor.ruleset.files.loader import load_rules
+from advisor.ruleset.language.arithmetic import exact_limit
 from advisor.ruleset.rule import Rule
 
 durable = pytest.importorskip("advisor.engine.matching.durable", reason="durable-rules cannot be imported")
@@ -150,7 +151,7 @@ def test_thresholds_stay_tests_of_the_engine() -> None:
     judged = judged_of([made], found, CATALOGUE)
     (compiled,) = compile_rules([made], judged, found, CATALOGUE, stratify([made])).rules
     assert [(t.field, t.op, t.value) for t in compiled.patterns[0].tests] == [
-        ("step.idle_share", ">", 0.3),
+        ("step.idle_share", ">", exact_limit(">", 0.3)),
         ("run.mode", "!=", "a"),
     ]
 

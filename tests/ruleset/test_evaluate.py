@@ -3,16 +3,18 @@
 from __future__ import annotations
 
 import math
+import operator
 
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from samples import CATALOGUE, PACK, facts, rank, rule
 
+from advisor.engine.judge import decide
 from advisor.facts.base import FactSet
 from advisor.model import RUN, Fact, Subject
-from advisor.ruleset.files.loader import load_rules
-from advisor.ruleset.language.arithmetic import compare
+from advisor.ruleset.files.loader import RuleSet, load_rules
+from advisor.ruleset.language.arithmetic import compare, exact_limit
 from advisor.ruleset.language.expression import parse
 from advisor.ruleset.truth.evaluate import Readiness, Scope, readiness
 from advisor.ruleset.truth.trace import evidence, trace
@@ -223,3 +225,26 @@ def test_what_only_rounding_tells_apart_stands_at_its_limit():
     assert mean != 0.6
     assert [compare(op, mean, 0.6) for op in ("<", "<=", ">", ">=")] == [False, True, False, True]
     assert compare("<", 0.5999, 0.6) is True
+
+
+_EXACT = {">": operator.gt, ">=": operator.ge, "<": operator.lt, "<=": operator.le}
+_NUMBERS = st.floats(-1e300, 1e300, allow_subnormal=False)
+
+
+@given(st.sampled_from(sorted(_EXACT)), _NUMBERS, st.floats(-3e-9, 3e-9), _NUMBERS)
+def test_who_compares_exactly_finds_what_rounding_finds(op: str, limit: float, off: float, far: float) -> None:
+    """Engines compare exactly: a number a rounding below the limit stood at it in one of them and not in the other."""
+    for left in (limit, limit * (1 + off), math.nextafter(limit, 0), far, *_beside(exact_limit(op, limit))):
+        assert _EXACT[op](left, exact_limit(op, limit)) is compare(op, left, limit)
+
+
+def _beside(number: float) -> tuple[float, ...]:
+    return math.nextafter(number, -math.inf), number, math.nextafter(number, math.inf)
+
+
+@pytest.mark.parametrize("engine", ["durable", "python"])
+def test_every_engine_takes_what_only_rounding_tells_apart_for_the_limit(engine: str) -> None:
+    """One core of five that idles is a fifth, also where it is written as 1 - 0.8."""
+    at_limit = facts({"step.time_us": 100 * (1 - 0.8)})
+    rules = RuleSet((rule("when: step.time_us >= 20", "run"),), {})
+    assert [finding.rule for finding in decide(rules, at_limit, engine=engine, catalogue=CATALOGUE).findings] == ["T1"]

@@ -23,7 +23,7 @@ from advisor.engine.matching.strata import Strata
 from advisor.facts.base import FactKind, FactSet
 from advisor.model import Subject
 from advisor.ruleset.language.alternatives import expand
-from advisor.ruleset.language.arithmetic import normal
+from advisor.ruleset.language.arithmetic import exact_limit, normal
 from advisor.ruleset.language.conditions import All, Condition, FindingIs, Leaf, parts
 from advisor.ruleset.language.expression import Compare, FactRef, Literal, Not, Param, text_of
 from advisor.ruleset.language.scopes import SINGLE, fact_kind, place
@@ -253,6 +253,8 @@ class _RuleCompiler:
         if not isinstance(expr, FactRef) or fact_kind(expr.fact, self.wire.catalogue).unit == "list":
             return False
         alias, name = self._field(expr)
+        if isinstance(value, float):
+            value = exact_limit(op, value)
         tests.setdefault(alias, []).append(Test(name, op, value))
         return True
 

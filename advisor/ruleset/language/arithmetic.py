@@ -84,6 +84,22 @@ def _in_order(op: str, left: float, right: float) -> bool:
     return _ORDER[op](left, right)
 
 
+def exact_limit(op: str, limit: float) -> float:
+    """The number with which an exact `left op number` says what `left op limit` does here, for who compares exactly."""
+    if op not in _ORDER or limit == 0:
+        return limit
+    below = op in (">=", "<")  # the least number that stands at the limit parts these two, the greatest the others
+    inner, outer = (">=", -math.inf) if below else ("<=", math.inf)
+    found = limit * (1 - _ROUNDING) if below is (limit > 0) else limit / (1 - _ROUNDING)
+    if not math.isfinite(found):  # no number lies beyond it
+        return limit
+    while not _in_order(inner, found, limit):
+        found = math.nextafter(found, -outer)
+    while math.isfinite(further := math.nextafter(found, outer)) and _in_order(inner, further, limit):
+        found = further
+    return found
+
+
 def both(values: Sequence[bool | None]) -> bool | None:
     """And: false where one is false, unknown where one is unknown, else true."""
     return False if False in values else None if None in values else True
