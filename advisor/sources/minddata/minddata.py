@@ -129,10 +129,16 @@ def read_pipeline_ops(reference: TableRef, columns: Sequence[str] | None, note: 
 
 
 def _tell_other_samples(rows: Sequence[Mapping[str, Any]], path: Path, others: Sequence[Path], note: Note) -> None:
-    """Notes where the profiler's own table of the same samples, made of this file, tells others."""
+    """Notes where the profiler's own table of the same samples, made of this file, tells others, or another pipeline:
+    then nobody knows which of the two the steps waited for."""
     own = {row["op_id"]: row["queue_sizes"] for row in rows if row["queue_sizes"] and not row["unsampled"]}
     for other in (each for each in others if each.suffix == ".csv"):
-        told = {row["op_id"]: row["queue_sizes"] for row in _ops_of_csv(read_records(other, _unheard, *_RAW_COLUMNS))}
+        listed = _ops_of_csv(read_records(other, _unheard, *_RAW_COLUMNS))
+        types = {row["op_id"]: row["type"] for row in listed}
+        if any(None not in (row["type"], each := types.get(row["op_id"])) and row["type"] != each for row in rows):
+            note(str(path), f"contradicts {other.name}: it lists other operations, of another pipeline", _OPERATIONS)
+            continue
+        told = {row["op_id"]: row["queue_sizes"] for row in listed}
         apart = sum(own[op] != told[op] for op in own.keys() & told.keys() if told[op])
         if apart:
             note(str(path), f"contradicts {other.name}: {apart} operations have other samples of their queues there")

@@ -488,5 +488,23 @@ def test_a_shuffle_has_no_workers_to_raise(tmp_path: Path) -> None:
     assert facts.number("data.sampling_interval_us", RUN) == 10_000
 
 
+def test_two_pipelines_under_one_rank_are_told(tmp_path: Path) -> None:
+    """The profiler's own table is made of this file: other operations there are another run's."""
+    operations = [
+        {"op_id": 0, "op_type": "Batch", "num_workers": 4, "metrics": _queue([0, 0, 1, 0]), "children": [1]},
+        {"op_id": 1, "op_type": "ImageFolder", "num_workers": 4, "metrics": _queue([0, 0, 0, 0])},
+    ]
+    (tmp_path / "pipeline_profiling_0.json").write_text(json.dumps({"op_info": operations}), encoding="utf-8")
+    rows = (
+        "op_id,op_type,num_workers,output_queue_size,output_queue_average_size,output_queue_length,"
+        "output_queue_usage_rate,sample_interval,parent_id,children_id",
+        "0,Batch,4,,,,0,10,,[1]",
+        '1,TFReader,4,"[10, 20, 30]",20.0,64,0.3125,10,0,',
+    )
+    (tmp_path / "minddata_pipeline_raw_0.csv").write_text("\n".join(rows) + "\n", encoding="utf-8")
+    problems = measured([tmp_path], load_rules().uses_facts()).problems
+    assert any("of another pipeline" in each.problem for each in problems), problems
+
+
 def _queue(sizes: list[int]) -> dict[str, object]:
     return {"output_queue": {"size": sizes, "length": 64}}
