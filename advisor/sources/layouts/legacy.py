@@ -112,6 +112,9 @@ def find_ranks(folder: Path, base: Path) -> list[Rank]:
         rank = Rank(number, folder, layout=LAYOUT, framework="mindspore", base=base)
         _read_info(rank, files, folder)
         rank.tables.update(_find_tables(files))
+        if "timeline" in files and "kernels" not in rank.tables:
+            text = "is not read: other files tell of the whole run, and no whole step of it is known to lie in this one"
+            rank.note(rank.relative(files["timeline"][0]), text)
         rank.tables.update(_find_data_tables(folder, number, rank))
         for path in files.get(
             "gpu_timeline", ()

@@ -93,6 +93,7 @@ def test_what_backward_waits_for_is_told_with_low_confidence(tmp_path: Path, las
 
 @pytest.mark.parametrize(("clock", "shift_ms"), [("none", 0.0), ("counter", 3600_000.0), ("operators", -3600_000.0)])
 def test_a_timeline_of_another_clock_tells_nothing_of_these_steps(tmp_path: Path, clock: str, shift_ms: float) -> None:
-    """It belongs to another run, or nobody knows."""
+    """It belongs to another run, or nobody knows: that it was not read is told."""
     (rank,) = find_ranks(_write(tmp_path / "run", BACKWARD, clock, shift_ms), tmp_path)
     assert "kernels" not in rank.tables
+    assert [p.file for p in rank.problems if "is not read" in p.problem] == ["run/ascend_timeline_display_0.json"]
