@@ -214,23 +214,25 @@ def reduce_rank(rank: Rank, names: tuple[str, ...]) -> Reduced:
     reductions: dict[Reduction[Any], object] = {}
     with watched(rank), keeping_columns(), search_later():
         note_odd_rows(rank)
-        leave_out_foreign(rank)
+        _tried("collection.foreign", leave_out_foreign, rank)
         for name in names:
             reducer = families()[name].reduce
-            if reducer is None:
-                continue
-            try:
-                reduction = reducer(rank)
-            except Exception as error:
-                log.debug("family %s of rank %s", name, rank.rank, exc_info=True)
-                told = f"{name} could not be measured: {type(error).__name__}: {error}"
-                failed = (name,) if families()[name].built_in else ()
-                rank.note(rank.relative(rank.root), told, failed=failed)
-                continue
-            if reduction is not None:
+            reduction = None if reducer is None else _tried(name, reducer, rank, built_in=families()[name].built_in)
+            if reducer is not None and reduction is not None:
                 reductions[reducer.key] = reduction
     rank.forget()
     return Reduced(reductions, rank.problems, frozenset(rank.tables))
+
+
+def _tried(name: str, step: Callable[[Rank], Any], rank: Rank, *, built_in: bool = True) -> Any:
+    """What the step gives of the rank; None where it fails, which is told."""
+    try:
+        return step(rank)
+    except Exception as error:
+        log.debug("family %s of rank %s", name, rank.rank, exc_info=True)
+        told = f"{name} could not be measured: {type(error).__name__}: {error}"
+        rank.note(rank.relative(rank.root), told, failed=(name,) if built_in else ())
+        return None
 
 
 def _import_judging() -> None:

@@ -63,6 +63,15 @@ def test_no_family_of_facts_fails_into_health(healthy: Path, monkeypatch: pytest
             assert accused == [], family.name
 
 
+def test_what_fails_before_the_families_ends_nothing(healthy: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Tables are held against each other before anything is measured: where that fails it is told, and the rest is
+    measured, but not called healthy."""
+    monkeypatch.setattr("advisor.pipeline.leave_out_foreign", _fails)
+    report = advise([healthy], RULES, Options(jobs=1))
+    assert report.summary.step_time_us and report.summary.direction != "healthy"
+    assert any("collection.foreign could not be measured: RuntimeError" in each.problem for each in report.problems)
+
+
 def test_an_extractor_that_fails_says_nothing_of_the_profile(healthy: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """What a user adds and what fails is a problem that is told; the advisor's own checks are all made."""
     added = replace(registry.families()["run"], name="mine", kinds=(), measure=_fails, built_in=False)

@@ -9,9 +9,8 @@ from pathlib import Path
 
 import pytest
 from clusters import SMALL
+from judged import findings_of, report_on
 
-from advisor.pipeline import Options, advise
-from advisor.ruleset.files.loader import load_rules
 from advisor.sources.folders import plain_name
 from benchmarks.simulator import Fault, simulate, write_profile
 
@@ -43,10 +42,4 @@ def test_copies_alone_are_judged_as_the_originals(tmp_path: Path, whole: Path, w
     copied = Path(shutil.copytree(whole, tmp_path / "copied"))
     for path in [path for path in copied.rglob("*") if path.is_file()]:
         path.rename(path.with_name(way(path)))
-    told = []
-    for folder in (whole, copied):
-        report = advise([folder], load_rules(), Options(jobs=1))
-        told.append(
-            [(f.rule, f.subject, f.severity, f.confidence, f.role, f.saving and f.saving.us) for f in report.findings]
-        )
-    assert told[0] == told[1]
+    assert findings_of(report_on(copied)) == findings_of(report_on(whole))

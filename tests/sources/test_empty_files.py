@@ -8,18 +8,11 @@ from pathlib import Path
 
 import pytest
 from clusters import SMALL
+from judged import findings_of, report_on
 
-from advisor.model import Report
-from advisor.pipeline import Options, advise
-from advisor.ruleset.files.loader import load_rules
 from benchmarks.simulator import Fault, simulate, write_profile
 
 FILES = ("step_trace_time.csv", "kernel_details.csv", "communication.json", "op_statistic.csv", "trace_view.json")
-
-
-def judged(folder: Path) -> list[tuple[object, ...]]:
-    report: Report = advise([folder], load_rules(), Options(jobs=1))
-    return [(f.rule, f.subject, f.severity, f.confidence, f.role, f.saving and f.saving.us) for f in report.findings]
 
 
 @pytest.fixture(scope="module")
@@ -37,6 +30,6 @@ def test_an_empty_file_is_an_absent_one(tmp_path: Path, whole: Path, name: str) 
         path.unlink()
     for path in empty.rglob(name):
         path.write_bytes(b"")
-    assert judged(empty) == judged(absent)
-    report = advise([empty], load_rules(), Options(jobs=1))
+    report = report_on(empty)
+    assert findings_of(report) == findings_of(report_on(absent))
     assert any(problem.problem == "is empty" and name in problem.file for problem in report.problems)

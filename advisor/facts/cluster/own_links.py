@@ -15,7 +15,7 @@ import numpy as np
 from msgspec import Struct
 
 from advisor.facts.base import FactSet, Family, Run, fact, kind
-from advisor.facts.cluster.peers import others_median
+from advisor.facts.cluster.peers import medians_of_others
 from advisor.facts.collectives.exchanges import EXCHANGES, POINT_TO_POINT, Exchanges
 from advisor.facts.collectives.exposure import step_names
 from advisor.facts.step.times import STEPS
@@ -50,11 +50,11 @@ def compare(moved: Moved) -> dict[int, OwnLinks]:
         middle = float(np.median(size))
         if len(each) < FEWEST or not middle > 0 or (np.abs(size / middle - 1) > SAME).any():
             continue
-        others = others_median(lasts[:, None])[:, 0]
-        for rank, mine, theirs in zip(each, lasts.tolist(), others.tolist(), strict=True):
-            own[rank] += mine
+        mine = dict(zip(each, lasts.tolist(), strict=True))
+        for rank, theirs in medians_of_others(mine).items():
+            own[rank] += mine[rank]
             usual[rank] += theirs
-            lost[rank][transport] += mine - theirs
+            lost[rank][transport] += mine[rank] - theirs
     return {
         rank: OwnLinks(own[rank], usual[rank], max(lost[rank], key=lambda name: lost[rank][name]))
         for rank in sorted(own)

@@ -202,12 +202,13 @@ def measure(run: Run, facts: FactSet) -> Iterator[Fact]:
     together = _Together(run, facts, balance, late, of_rank)
     idling = _idling(balance, peers)
     for row, rank in enumerate(balance.ranks):
-        yield from together.waits_of(row, rank)
+        most = _data_bound(run, facts, _subject(rank))
+        yield from together.waits_of(row, rank, most)
         if (entry := together.entry_of(rank)) is None:
             speed = kernel_speeds(run).get(rank)
             yield from fact("rank.kernel_speed_ratio", _subject(rank), speed, *balance.sources.get(rank, ()))
             continue
-        yield from together.lateness_of(entry)
+        yield from together.lateness_of(entry, most)
         if rank in idling:
             share = idling[rank] / balance.step_us
             yield from fact("rank.idle_excess_share", _subject(rank), share, *balance.sources.get(rank, ()))
@@ -236,22 +237,21 @@ class _Together(Struct, frozen=True):
             return entry
         return entry if group_gains(self.run)[group][0] > 0 else replace(entry, own_us=0.0)
 
-    def waits_of(self, row: int, rank: int) -> Iterator[Fact]:
-        """What it waits between kernels and for data, late or not."""
+    def waits_of(self, row: int, rank: int, most: float | None) -> Iterator[Fact]:
+        """What it waits between kernels and for data, late or not; `most` is what bounds the latter."""
         subject, balance, n = _subject(rank), self.balance, len(self.balance.steps)
         sources = balance.sources.get(rank, ())
         gap = _launch_gap(balance, row, self.late.get(rank))
         yield from fact("rank.launch_gap_us", subject, gap, *sources, samples=n)
         if balance.data_known:
             yield from fact("rank.data_wait_us", subject, float(np.nanmedian(balance.data[row])), *sources, samples=n)
-        most = _data_bound(self.run, self.facts, subject)
         yield from fact("rank.data_wait_most_us", subject, most, *sources, samples=n)
 
-    def lateness_of(self, entry: Lateness) -> Iterator[Fact]:
-        """How late it is, why, and who is to be asked."""
+    def lateness_of(self, entry: Lateness, most: float | None) -> Iterator[Fact]:
+        """How late it is, why, and who is to be asked; `most` bounds its wait for data."""
         run, balance, rank, n = self.run, self.balance, entry.rank, len(self.balance.steps)
         subject, sources = _subject(rank), balance.sources.get(rank, ())
-        cause, most = balance.told_as(entry.cause), _data_bound(run, self.facts, subject)
+        cause = balance.told_as(entry.cause)
         if cause == "data" and most is not None and most < COVERS * entry.parts["data"]:
             cause = "loop"
         yield from _facts_of(entry, cause, subject, balance.step_us, sources, n)

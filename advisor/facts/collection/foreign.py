@@ -86,12 +86,15 @@ def _of_kernels(rank: Rank, told: _Told) -> str:
     kernels = load_kernels(rank)
     if kernels is None:
         return ""
+    numbers = np.flatnonzero(np.bincount(kernels.step[kernels.step >= 0], minlength=len(kernels.steps)))
+    names = {name for number in numbers.tolist() if (name := kernels.steps[number])}
+    if _shared(told, names or _marks(rank)):  # most often, and what they compute is not asked for
+        return ""
     computing = (kernels.start >= 0) & ~exchanging(kernels)
     us = measure(union(kernels.start[computing], kernels.end[computing])) / 1000
-    names = {name for index, name in enumerate(kernels.steps) if name and (kernels.step == index).any()}
     if names:
         return _of_other_steps(told, names, us, told.computing, "computes for")
-    if _shared(told, _marks(rank)) or not us > section("contradiction")["one_job_factor"] * told.computing:
+    if not us > section("contradiction")["one_job_factor"] * told.computing:
         return ""
     return f"computes for {show(us, 'us')}, all steps of {told.file} for {show(told.computing, 'us')}{_APART}"
 

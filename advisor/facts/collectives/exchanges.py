@@ -279,7 +279,8 @@ def _as_told(rank: Rank, group: list[str], name: list[str]) -> list[str]:
     first = dict(zip(reversed(group), reversed(name), strict=True)) if rank.groups else {}
     known = {}
     for strange, operation in first.items():
-        if strange and strange not in rank.groups and not strange.endswith(number_of_group(operation) or strange):
+        number = number_of_group(operation)
+        if strange and number and strange not in rank.groups and not strange.endswith(number):
             known[strange] = group_of_operation(operation, rank.groups)
     return [known.get(each) or each for each in group] if any(known.values()) else group
 

@@ -9,7 +9,7 @@ import numpy as np
 from msgspec import Struct
 
 from advisor.facts.base import FactSet, Family, Reduction, Run, computed, fact, kind
-from advisor.facts.cluster.peers import others_median
+from advisor.facts.cluster.peers import medians_of_others, others_median
 from advisor.facts.host.owners import LOADER
 from advisor.knowledge.measuring import limit
 from advisor.model import Fact, Subject
@@ -67,8 +67,8 @@ def slower_alike(calls: Mapping[int, Calls]) -> dict[int, float]:
     takes no longer than its peers' is not slow for its host, whose calls may be long because they wait for the
     device."""
     found = {rank: pace for rank, pace in _paces(calls).items() if pace >= SLOW}
-    loading = np.array([[np.nan if one.loader_us is None else one.loader_us] for one in calls.values()])
-    usual = dict(zip(calls, others_median(loading)[:, 0].tolist(), strict=True)) if found else {}
+    loading = {rank: np.nan if one.loader_us is None else one.loader_us for rank, one in calls.items()}
+    usual = medians_of_others(loading) if found else {}
     slow = {}
     for rank, pace in found.items():
         own = calls[rank].loader_us

@@ -28,6 +28,7 @@ from advisor.facts.operators.kinds import (
 )
 from advisor.facts.operators.shapes.work import FULL, LAUNCH_US, REACH
 from advisor.facts.recording.steady import find_repetition
+from advisor.knowledge.measuring import limit
 from advisor.sources.streams.kernels import Kernels, Signature
 
 _BACKWARD = re.compile(r"Grad(V\d+|D|WithBN)?$|Backprop|Backward", re.IGNORECASE)
@@ -40,9 +41,9 @@ _ELEMENTWISE = re.compile(
 )
 
 _PLAIN = re.compile(r"Foreach(Add|Sub|Mul|Lerp|Copy|Zero)(List|Scalar|ScalarList|Inplace)*(V\d+)?", re.IGNORECASE)
-_NEAR, _MOST = 0.05, 0.8
-"""How far from a whole multiple what is written may be, for weights that one of the operations leaves out; and the part
-of all that is written that has to be such multiples."""
+_NEAR, _MOST = limit("updates", "near"), limit("updates", "most")
+"""How far from a whole multiple of all weights what an operation writes may be, and the part of all that is written
+that has to be such multiples."""
 
 
 class SmallUpdates(Struct, frozen=True):

@@ -98,8 +98,9 @@ class _Builder:
             stays = self._quantity(left, ("saving", "stays"), "us") if left is not None else None
             event = model.saving.once
             once = self._quantity(event, ("saving", "once"), "us") if event is not None else None
-            told = (model.saving.kind, removes, lost, error, idle, most, stays, once, model.saving.launches)
-            saving = SavingSpec(us, basis, step, *told, model.saving.everyone) if us is not None else None
+            flags = model.saving.launches, model.saving.everyone
+            told = (model.saving.kind, removes, lost, error, idle, most, stays, once, *flags)
+            saving = SavingSpec(us, basis, step, *told) if us is not None else None
         remedies = tuple(self._remedy(i) for i in range(len(model.remedies)))
         if not when:
             self.faults.add(("when",), "a rule needs a failing condition")

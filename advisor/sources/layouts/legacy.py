@@ -116,9 +116,8 @@ def find_ranks(folder: Path, base: Path) -> list[Rank]:
             text = "is not read: other files tell of the whole run, and no whole step of it is known to lie in this one"
             rank.note(rank.relative(files["timeline"][0]), text)
         rank.tables.update(_find_data_tables(folder, number, rank))
-        for path in files.get(
-            "gpu_timeline", ()
-        ):  # its kernels are no NPU's: no core, unit or setting of ours is theirs
+        # its kernels are no NPU's: no core, unit or setting of ours is theirs
+        for path in files.get("gpu_timeline", ()):
             rank.note(rank.relative(path), OF_GPU)
         ranks.append(rank)
     _resolve_stages(ranks)

@@ -26,9 +26,8 @@ def shares_clock(trace: Path, clock: Path) -> bool:
     """Whether the timeline behind `clock` begins less than a step from where the step trace begins, and the trace has
     a second step: where its first one begins was not measured."""
     try:
-        steps = [
-            row for row in _rows(trace, "step_num", "start_point", "end_point") if row["step_num"] not in ("", "0", "-")
-        ]
+        rows = _rows(trace, "step_num", "start_point", "end_point")
+        steps = [row for row in rows if row["step_num"] not in _AVERAGE]
         begin = _begin_ticks(clock)
         first, length = float(steps[0]["start_point"]), float(steps[0]["end_point"]) - float(steps[0]["start_point"])
     except (OSError, ValueError, IndexError, KeyError):

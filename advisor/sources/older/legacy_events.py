@@ -50,7 +50,7 @@ def read_timeline_in_steps(reference: TableRef, columns: Sequence[str] | None, n
 
 def frames_in_steps(reference: TableRef, note: Note) -> Iterator[pl.DataFrame]:
     """The same as a canonical frame."""
-    yield from _frame(_kernels_in_steps(reference, note), _TEXTS)
+    yield from _frame(_kernels_in_steps(reference, note))
 
 
 def _kernels_in_steps(reference: TableRef, note: Note) -> list[dict[str, Any]]:
@@ -158,13 +158,13 @@ def _while_operators_are_listed(rows: list[dict[str, Any]], file: str, note: Not
 
 def timeline_frames(path: Path, note: Note) -> Iterator[pl.DataFrame]:
     """The kernels of one such file as a canonical frame."""
-    yield from _frame(_kernels(path, note), _TEXTS)
+    yield from _frame(_kernels(path, note))
 
 
-def _frame(rows: Sequence[dict[str, Any]], names: Sequence[str]) -> Iterator[pl.DataFrame]:
+def _frame(rows: Sequence[dict[str, Any]]) -> Iterator[pl.DataFrame]:
     import polars as pl
 
-    schema = dict.fromkeys(names, pl.String) | {"start_ns": pl.Int64, "duration_us": pl.Float64}
+    schema = dict.fromkeys(_TEXTS, pl.String) | {"start_ns": pl.Int64, "duration_us": pl.Float64}
     if rows:
         yield pl.DataFrame({name: [row[name] for row in rows] for name in schema}, schema=schema)
 
